@@ -18,93 +18,114 @@
 
 namespace sstferry {
 
-// Result of a standby's audits (docs/follow.md).
+// Result of a standby's audits. An audit compares a part of a cut with the same
+// part of the standby (docs/follow.md).
 struct AuditState {
-  // Every auditable entry was compared at least once since this time
-  // (microseconds, DIR's clock); 0: some entries were never compared.
+  // Every entry that can be audited was compared at least once since this time,
+  // in microseconds by the clock of the standby's machine. 0: some entries were
+  // never compared.
   uint64_t oldest_micros = 0;
-  // Counts since the standby was made.
+  // Totals since the standby was made.
   uint64_t slices = 0;
   uint64_t entries = 0;
   uint64_t differences = 0;
-  uint64_t unaudited_cuts = 0;   // cuts whose audit was due, but impossible
-  std::string unaudited_reason;  // for the newest such cut; empty: no such cut
-  std::string difference;        // the newest difference; empty: none
-  // Column family -> why it is not audited.
+  // Number of cuts that were due to be audited but could not be.
+  uint64_t unaudited_cuts = 0;
+  // Why the newest of these cuts could not be audited. Empty: no such cut.
+  std::string unaudited_reason;
+  // Description of the newest difference. Empty: no difference was found.
+  std::string difference;
+  // Column families that are not audited, each with the reason.
   std::map<std::string, std::string> families;
-  // Why the audit record cannot be read; empty: it was read.
+  // Why the record of the audits cannot be read. Empty: it was read.
   std::string damage;
 };
 
-// State of a standby.
+// State of a standby, or of a follower that fills an archive.
 struct StandbyState : StandbyOrigin, SourceHeard {
   std::string dir;
-  bool is_followed = false;        // a follower is running
-  // The directory is a database: a promotion was completed, or was interrupted
-  // before it removed its record.
+  // True if a follower is running.
+  bool is_followed = false;
+  // True if the directory is already a database: a promotion was completed, or
+  // was interrupted just before it removed the standby's record.
   bool is_promoted = false;
-  // Sequence number of the last record that a promotion would include now, and
-  // of the last durable record.
+  // sequence is the last sequence number that a promotion would include now.
+  // durable_sequence is the last one that would survive a power failure.
   uint64_t sequence = 0;
   uint64_t durable_sequence = 0;
-  // The standby holds everything that the source wrote up to this moment, in
-  // microseconds since 1970 by the source's clock; 0: unknown. If no follower
-  // runs: the last durable moment.
+  // The standby has everything that the source wrote before this moment, in
+  // microseconds since 1970 by the source's clock. 0: unknown. If no follower
+  // is running, the moment is that of the last synced data.
   uint64_t moment_micros = 0;
-  // The source was closed at that moment, so the standby misses nothing.
+  // True if the source was closed at moment_micros. Then the standby has all of
+  // its writes.
   bool source_closed = false;
-  // The recorded fault of the standby, or the one that a status or a promotion
-  // found; empty: no fault is known.
+  // Description of the standby's fault, from its record or found by this status
+  // query or promotion. Empty: no fault is known.
   std::string fault;
-  uint64_t behind_bytes = 0;       // bytes of source WALs not yet in DIR
-  uint64_t replay_bytes = 0;       // WALs to replay at the next open
-  std::string cut_reason;          // "first", "barrier", ...
-  std::map<std::string, uint64_t> cuts;  // by reason, since DIR was made
-  // Column families with a compaction filter. The standby still has entries
-  // that the source's filter has dropped since the last cut. Empty with
-  // FollowOptions::exact_filters; unset: unknown.
+  // WAL bytes that the source has and DIR does not have yet.
+  uint64_t behind_bytes = 0;
+  // WAL bytes that RocksDB would replay when it opens the database.
+  uint64_t replay_bytes = 0;
+  // Reason of the last cut, for example "first" or "barrier".
+  std::string cut_reason;
+  // Number of cuts by reason since DIR was made.
+  std::map<std::string, uint64_t> cuts;
+  // Column families that have a compaction filter. The standby may still have
+  // entries of these families that the source's filter has dropped since the
+  // last cut. Empty with FollowOptions::exact_filters. Not set: unknown.
   std::optional<std::vector<std::string>> filtered_families;
-  // Number of options in the last cut's OPTIONS file that this version does not
-  // know; their effect is unknown. Unset: the file was not read yet.
+  // Number of options in the last cut's OPTIONS file that this version of
+  // sstferry does not know. Not set: the file was not read yet.
   std::optional<uint64_t> unknown_options;
-  uint64_t received_bytes = 0;     // WAL bytes received in this run
+  uint64_t received_bytes = 0;
   AuditState audit;
-  // Moment of the newest view (FollowOptions::view_every), like moment_micros;
-  // 0: there is no view, or its moment is unknown.
+  // Moment of the newest view (see FollowOptions::view_every), as defined for
+  // moment_micros. 0: there is no view, or its moment is unknown.
   uint64_t view_moment_micros = 0;
-  uint64_t views_made = 0;         // in this run
-  std::string view_problem;        // why the next view is late; or empty
-  double seconds = 0;              // duration of a promotion, without its hooks
+  // Number of views made in this run.
+  uint64_t views_made = 0;
+  // Why the next view is late. Otherwise empty.
+  std::string view_problem;
+  // Duration of a promotion, without its hooks.
+  double seconds = 0;
 
   // --- for a follower into an archive ----------------------------------------
-  bool is_archive = false;  // `dir` is the follower's local directory
-  bool is_pushing = false;  // a set is being pushed
+  // True if the follower fills an archive; `dir` is then its local directory.
+  bool is_archive = false;
+  // True while the follower pushes a set.
+  bool is_pushing = false;
   // Latest time to which the archive can restore the source, by the follower's
-  // clock: the end of the log segments in the archive, if the set before them
-  // is committed. 0: no such time is known.
+  // clock. Only segments that follow a finished set count. 0: no such time is
+  // known.
   uint64_t put_micros = 0;
-  uint64_t segments = 0;       // stored in this run
-  uint64_t segment_bytes = 0;  // stored in this run
-  uint64_t gaps = 0;           // barriers and outages in this run
-  uint64_t unput_bytes = 0;    // received, but perhaps not in the archive yet
-  // Time, by the follower's clock, since which there are bytes that the archive
-  // cannot restore: unput_bytes, or a log whose first set is still being
-  // pushed. 0: no such bytes.
+  // Number and size of the segments that were stored in this run.
+  uint64_t segments = 0;
+  uint64_t segment_bytes = 0;
+  // Number of barriers and outages in this run, after each of which the
+  // archived log has a gap.
+  uint64_t gaps = 0;
+  // Bytes that were received but may not be in the archive yet.
+  uint64_t unput_bytes = 0;
+  // Since this time, by the follower's clock, it has had data that the archive
+  // cannot restore yet: unput_bytes, or a log whose first set is still being
+  // pushed. 0: there is no such data.
   uint64_t unput_micros = 0;
 };
 
-// Maximum age at which MakePromote() relies on the source's last answer. If the
-// answer is older, a promotion requires that the follower has since waited for
-// another answer for kSourceSilent.
+// A promotion relies on the source's last answer only if the answer is not
+// older than this. Otherwise it requires that the follower has waited for
+// another answer, without receiving anything, for kSourceSilent.
 inline constexpr std::chrono::seconds kSourceHeard{5};
-// A source is silent if a follower has waited this long for an answer, and has
-// received nothing. Longer than the time between two pings (5 s by default), so
-// a source that only replies to pings is not silent.
+// If a follower has waited this long for an answer and has received nothing,
+// the source counts as silent. The time is longer than the interval between two
+// pings (5 s by default). A source that only replies to pings is therefore not
+// silent.
 inline constexpr std::chrono::seconds kSourceSilent{6};
 
-// Reads the state of the standby in `dir`, without changing it. *found: `dir`
-// holds a standby. Does not read the WALs, so `sequence` is the durable
-// sequence number, and does not look for faults that are not recorded.
+// Reads the state of the standby in `dir`, and changes nothing. *found is false
+// if `dir` has no standby. Does not read the WALs: `sequence` is the durable
+// sequence number, and only faults that were recorded are reported.
 //   kCorrupt  the standby's record is damaged
 [[nodiscard]] rocksdb::Status ReadStandbyState(const std::string& dir,
                                                bool* found,
@@ -112,119 +133,131 @@ inline constexpr std::chrono::seconds kSourceSilent{6};
 
 struct PromoteOptions {
   std::string dir;
-  // Called before the first change and after the last one, also if this call
-  // completes an interrupted promotion. `after` is called only if `dir` is a
-  // database then. If a follower runs, `before` must stop it; the follower must
-  // end within 30 s. Without `before`, the promotion then ends with kBusy.
+  // Hooks that are called before the first change and after the last change,
+  // also if this call completes an interrupted promotion. `after` is called
+  // only if `dir` is then a database. If a follower is running, `before` must
+  // stop it within 30 s. If a follower is running and `before` is not set, the
+  // promotion ends with kBusy.
   SwapHook before;
   SwapHook after;
-  // The options that set `before` and `after`, each with a space before it; for
-  // commands in messages.
+  // The command-line options that set `before` and `after`, each with a space
+  // before it. Messages that show a command contain them.
   std::string hook_words;
-  // Promotes only if a running follower has received everything and reports,
-  // after this promotion began, that the source is closed. `wait` limits how
-  // long to wait for this; 0: no limit.
+  // Waits until a running follower has received everything and reports that the
+  // source is closed; only reports from after the begin of this promotion
+  // count. `wait` limits this time; 0: no limit.
   bool after_source_closed = false;
   std::chrono::milliseconds wait{0};
-  // Assumes that the source is down, even if the follower's last report
-  // contradicts this or no follower runs.
+  // Skips the check that the source is down. Without this option, the promotion
+  // ends with kRefused if no follower is running or if the follower reports
+  // that the source may be open.
   bool source_is_down = false;
-  // Promotes the standby even if it is known to be damaged or different. `dir`
-  // keeps the record of the fault.
+  // Promotes the standby even if it is known to be damaged or to differ from
+  // its source. `dir` keeps the record of the fault.
   bool force = false;
   std::shared_ptr<rocksdb::FileSystem> file_system;  // null: the default one
   LogFunction log;
 };
 
 struct ViewOptions {
-  std::string dir;        // a standby, or any database
-  std::string view_dir;   // missing or empty, on the same file system
+  // A standby, or any other database directory.
+  std::string dir;
+  // A missing or empty directory on the same file system as `dir`.
+  std::string view_dir;
   std::shared_ptr<rocksdb::FileSystem> file_system;
   LogFunction log;
 };
 
-// A promotion or a view.
+// A running follower, a promotion or the making of a view.
 //
-// Threads: Run() from one thread, once; Cancel() from any.
+// Threads: Run() may be called once. Cancel() may be called from any thread.
 class StandbyJob {
  public:
   virtual ~StandbyJob() = default;
-  // Fills *state with what is known, also on failure.
+  // Runs the job. Fills *state as far as it is known, also on failure.
   [[nodiscard]] virtual rocksdb::Status Run(StandbyState* state) = 0;
   virtual void Cancel() = 0;
 };
 
 struct FollowOptions {
-  // The source, DIR (target_dir), and options of the pulls that transfer cuts.
-  // MakeFollow() sets the options that turn a pull into a cut.
+  // The source, DIR (as target_dir), and options of the pulls that transfer
+  // cuts. MakeFollow() itself sets the options that make a pull a cut.
   PullOptions pull;
-  // Follows into the archive at store.where instead of DIR: cuts become sets,
-  // and the records between them become a log. The follower stores a log
-  // segment every `segment`, or earlier when it reaches `segment_bytes`.
+  // Follows into the archive at store.where instead of DIR. A cut is then
+  // stored as a set, and the records between two sets are stored as a log. The
+  // follower stores a log segment at intervals of `segment`, or earlier when
+  // the segment has `segment_bytes` bytes.
   bool into_archive = false;
   StoreOptions store;
   std::chrono::milliseconds segment{std::chrono::seconds(10)};
   uint64_t segment_bytes = 16u << 20;
-  // If the follower does not have all of the source's records for longer than
-  // this, later moments cannot be restored until it has them again.
+  // If the follower lags behind the source for longer than this, the archive's
+  // log gets a gap. The times in the gap cannot be restored.
   std::chrono::milliseconds max_gap{3000};
   std::string label;  // label of the sets
-  // Into an archive: like ArchiveOptions::adopt. Into DIR: turns a database in
-  // DIR, such as a former primary, into a standby. Files that the source also
-  // has are compared with the source's bytes and linked. The old database is
-  // kept complete next to DIR (PullOptions::adopts_old).
+  // Into an archive: the same as ArchiveOptions::adopt. Into DIR: replaces a
+  // database in DIR, such as a former primary, by a standby. Files that are
+  // equal on both sides are linked, after a comparison of their bytes. The
+  // complete old database is kept next to DIR (see PullOptions::adopts_old).
   bool adopt = false;
-  // Takes a cut when the last one is this old, or when an application would
-  // have to replay more than max_replay_bytes of WALs.
+  // Takes a cut when the last cut is older than `cut_every`, or when an
+  // application that opens the standby would have to replay more than
+  // max_replay_bytes of WALs.
   std::chrono::milliseconds cut_every{std::chrono::minutes(10)};
   uint64_t max_replay_bytes = 256'000'000;
-  // Maximum number of bytes to audit after a scheduled cut. An audit compares
-  // entries of the cut with entries of the standby and uses 1 % of a core on
-  // average. 0: no audits.
+  // Maximum number of bytes that one audit compares. An audit runs after a cut
+  // due to cut_every or max_replay_bytes. It uses 1 % of a CPU core on average.
+  // 0: no audits.
   uint64_t max_audit_bytes = 1'000'000'000;
-  // Interval at which the follower syncs received records.
+  // Interval at which the follower syncs the records that it has received.
   std::chrono::milliseconds durable{100};
-  // Takes a cut after each compaction of a family that has a compaction filter.
+  // Takes a cut after each compaction of a column family that has a compaction
+  // filter.
   bool exact_filters = false;
-  // Makes a view this often: a database of hard links in DIR.view/, which
-  // applications open read-only. The link DIR.view/current points to the newest
-  // view. A replaced view is kept for keep_views * view_every. 0: no views.
+  // Interval between two views. A view is a database of hard links in DIR.view/
+  // that applications open read-only. The link DIR.view/current points to the
+  // newest view. After another view replaces a view, the old one is kept for
+  // keep_views * view_every. 0: no views.
   std::chrono::milliseconds view_every{0};
   uint32_t keep_views = 6;
-  // Like ServeOptions::max_held_bytes, if the source is a directory.
+  // Used only if the source is a directory; see ServeOptions::max_held_bytes.
   uint64_t max_held_bytes = 1'000'000'000;
-  // Called after each cut and once a second, from a thread of Run().
+  // Called after each cut and once a second, by a thread that Run() has
+  // started.
   std::function<void(const StandbyState&)> on_state;
 };
 
-// Follows until cancelled, and then returns OK. Retries without limit while the
-// source cannot be reached, or while the target's disk has no room for a cut.
+// Makes a job that follows until it is cancelled and then returns OK. While the
+// source cannot be reached, or the target's disk has no room for a cut, the job
+// retries without limit. If a view cannot be made, the job logs a warning and
+// tries again.
 //   kRefused  the source cannot be followed, DIR is not a standby of it, or
 //             DIR.view contains other files or belongs to another account
 //   kBusy     another process follows into DIR, or has the database open that
 //             DIR adopts
 //   kCorrupt  received or local data is damaged
 //   kNoSpace  no room for records; the standby keeps its earlier records
-// A view that cannot be made causes a warning, and is retried.
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
-// Turns a standby into a database by replacing CURRENT. Uses no network.
+// Makes a job that turns a standby into a database by replacing CURRENT. Uses
+// no network.
 //   kRefused  `dir` is not a standby, or a process may have the source open:
-//             - no follower runs; or
-//             - within kSourceHeard, the source answered that it is open, or
-//               that this is unknown; or
-//             - without such an answer, the follower has not just waited for
-//               one for kSourceSilent; or
-//             - with after_source_closed: no running follower reports the
-//               source closed, or the source was opened again
+//             - no follower is running; or
+//             - less than kSourceHeard ago, the source answered that a process
+//               has it open, or that this is unknown; or
+//             - there is no such recent answer, and the follower has not waited
+//               for one for kSourceSilent; or
+//             - with after_source_closed: no follower is running, or the source
+//               was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
-//   kBusy     the follower still ran 30 s after `before`
-//   kDeadline no follower reported the source closed within `wait`
+//   kBusy     the follower was still running 30 s after `before`
+//   kDeadline no follower reported within `wait` that the source is closed
 std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options);
 
-// Makes a directory that can be opened as a database with the standby's current
-// contents. Uses hard links and copies; the standby may be followed meanwhile.
-// Changes to the view do not affect the standby.
+// Makes a job that creates a directory with the standby's present contents. An
+// application can open the directory as a database. It consists of hard links
+// and copies, and changes to it do not affect the standby. The standby may be
+// followed meanwhile.
 //   kRefused  view_dir is not empty; see PullOptions::target_dir
 //   others    errors of a snapshot of `dir`
 std::unique_ptr<StandbyJob> MakeView(const ViewOptions& options);

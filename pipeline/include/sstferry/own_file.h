@@ -1,5 +1,5 @@
-// Reads files that the operator specifies and that decide what this process
-// does: config files, certificates and keys.
+// Reads files that an operator has written to control this process: config
+// files, certificates and keys.
 #pragma once
 
 #include <sys/types.h>
@@ -11,18 +11,22 @@
 
 namespace sstferry {
 
-// Maximum size of such a file, in bytes.
+// Maximum size of a file that ReadOwn() reads, in bytes.
 inline constexpr size_t kMaxOwnFileBytes = 4u << 20;
-// Means any one account other than root.
+// As argument of ReadOwn(): allows files of any single account besides root.
 inline constexpr uid_t kAnyAccount = static_cast<uid_t>(-1);
 
-// Reads a regular file. If this process runs as root, the file and every
-// directory and symbolic link on the path must belong to root or to `account`
-// (0: only root), and others must not be able to write them; sticky directories
-// are allowed. Each link is followed relative to an open directory. A file
-// reached through a link owned by `account`, or through a hard link in a
-// directory of `account`, must belong to `account`; so `account` cannot make
-// this process read root's files. Other processes read any file that they can.
+// Reads a regular file. If this process does not run as root, it reads any file
+// that it can. If it runs as root, these rules protect root's files from
+// `account` (0: only root is allowed):
+// - The file and all directories and symbolic links on its path must belong to
+//   root or to `account`. No other account may be able to write to them, except
+//   to sticky directories.
+// - If a symbolic link on the path belongs to `account`, the file must also
+//   belong to `account`. The same holds for a file with several hard links in a
+//   directory of `account`.
+//
+// Each link is followed relative to an open directory.
 //   kRefused  the file is missing or breaks these rules; the message begins
 //             with `path`
 [[nodiscard]] rocksdb::Status ReadOwn(const std::string& path, uid_t account,

@@ -1,4 +1,4 @@
-// Limits log lines that a peer can cause as often as it likes.
+// Limits how many log lines a peer can cause.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,16 @@ class RateLimitedLog {
   static constexpr std::chrono::seconds kWindow{10};
   static constexpr size_t kMaxLineBytes = 2000;
 
-  // Returns the line to write, truncated to kMaxLineBytes, with the number of
-  // lines omitted before it. Returns nothing if this line is also omitted.
+  // Returns the line to write, truncated to kMaxLineBytes. If lines were
+  // omitted before it, it ends with their number. Returns nothing if this line
+  // must be omitted, too.
   std::optional<std::string> Admit(std::string line,
                                    Clock::time_point now = Clock::now());
 
  private:
   std::mutex mu_;
-  Clock::time_point window_end_{};  // guarded by mu_, like all below
+  // End of the current window. mu_ guards this and all members below.
+  Clock::time_point window_end_{};
   uint32_t lines_ = 0;
   uint64_t left_out_ = 0;
 };

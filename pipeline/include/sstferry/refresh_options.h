@@ -12,12 +12,14 @@ namespace sstferry {
 // Selects what a pull does with TARGET_DIR. Each mode is named after its
 // command.
 enum class PullMode {
-  kPull,     // fills a missing or empty TARGET_DIR
-  // Updates a replica that no process has open. A replica made of files is
-  // replaced by a new set of files; a replica built from chunks is updated in
-  // place.
+  // Fills a missing or empty TARGET_DIR.
+  kPull,
+  // Updates a replica that no process has open. A replica that was cloned is
+  // replaced by a new set of files. A replica that was built from chunks is
+  // updated in place.
   kRefresh,
-  kSwap,  // builds a database next to it, then exchanges the two
+  // Builds a database next to TARGET_DIR, then exchanges the two directories.
+  kSwap,
 };
 
 // Returns the name of the command: "pull", "refresh" or "swap".
@@ -26,17 +28,18 @@ const char* PullModeName(PullMode mode);
 struct SwapEvent {
   std::string target_dir;
   std::string transfer_id;  // 32 hex digits
-  // In after_swap: true if the new database is at target_dir; false if
+  // In after_swap: true if target_dir is now the new database, false if
   // target_dir is unchanged.
   bool exchanged = false;
-  // In before_swap: returns true once the pull was cancelled or its deadline
-  // has passed; the hook should then return soon. In after_swap: always returns
+  // In before_swap: returns true after the pull was cancelled or its deadline
+  // has passed. The hook should then return soon. In after_swap, always returns
   // false.
   std::function<bool()> stopped;
 };
 
-// Closes the target's database before the exchange, or opens it afterwards.
-// Called from the thread that runs the pull.
+// A hook of a swap. The one before the exchange closes the application's
+// database, and the one after it opens the database again. The calling thread
+// is that of Run().
 using SwapHook = std::function<rocksdb::Status(const SwapEvent&)>;
 
 }  // namespace sstferry
