@@ -24,70 +24,83 @@ namespace sstferry {
 
 class SnapshotOrigin;
 
-// In ServedDatabase::allowed: allows every target that may connect.
+// As an entry of ServedDatabase::allowed: allows every target that may connect.
 inline constexpr char kEveryPeer[] = "*";
 
-// A database to serve: either a directory or an application's open database. A
-// directory may be closed, a checkpoint, or open and written by another
-// process; all are treated alike.
+// A database to serve: either a directory or a database that the application
+// has open. No process needs to have a directory open, but one may, and may
+// write to it. A checkpoint is also served in this way.
 struct ServedDatabase {
   std::string name;
-  std::string directory;       // set, or:
-  rocksdb::DB* db = nullptr;   // borrowed; flushed, then read as a directory
-  // For db: handles of the families whose operators RocksDB cannot find by
-  // name.
+  // Path of the database. Empty if `db` or `origin` is set.
+  std::string directory;
+  // A database that this process has open. Serving it flushes it, then reads
+  // its directory. The caller keeps ownership.
+  rocksdb::DB* db = nullptr;
+  // Only with `db`: handles of the column families whose comparators or merge
+  // operators RocksDB cannot find by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  // A target's certificate must have one of these names (PeerIdentity::names),
-  // byte for byte. Empty or kEveryPeer: allows every target that may connect.
+  // Names of which a target's certificate must have at least one
+  // (PeerIdentity::names), byte for byte. An empty list, or kEveryPeer in it,
+  // allows every target that may connect.
   std::vector<std::string> allowed{};
-  // For a directory: its WAL directory, which overrides OPTIONS. Empty: found
-  // from OPTIONS and MANIFEST.
+  // Only with `directory`: the database's WAL directory, which overrides
+  // OPTIONS. Empty: found from OPTIONS and MANIFEST.
   std::string wal_dir{};
-  // Like ServeOptions::snapshot_dir, but takes precedence over it.
+  // Replaces ServeOptions::snapshot_dir for this database, if it is not empty.
   std::string snapshot_dir{};
-  // An archive, instead of directory and db. Set only by the library.
+  // Set by the library for an archive, instead of `directory` and `db`.
   std::shared_ptr<SnapshotOrigin> origin{};
 };
 
-// A directory below which databases appear and disappear. Each is served under
-// its relative path, unless a ServedDatabase has this name. Paths that are not
-// valid names, and everything below a symbolic link, are skipped and logged. An
-// unreadable database does not affect the others.
+// A directory below which databases may be added and removed while they are
+// served. The name of each database is its relative path. If a ServedDatabase
+// has the same name, that one is served instead. Paths that are not valid
+// names, and everything below a symbolic link, are skipped and logged. If one
+// database cannot be read, the others are still served.
 struct ServedTree {
-  std::string directory;                // empty: no tree
-  std::vector<std::string> allowed{};   // like ServedDatabase::allowed
+  // Empty: no tree is served.
+  std::string directory;
+  // Names of targets, as in ServedDatabase::allowed.
+  std::vector<std::string> allowed{};
 };
 
-// A database according to its MANIFEST. Its WALs may contain newer writes.
+// Facts about a database from its MANIFEST. Its WALs may have newer writes.
 struct DatabaseFacts {
   uint64_t families = 0;
-  uint64_t files = 0;  // tables and blob files
-  uint64_t bytes = 0;  // size of these files
+  // Number and size of the tables and blob files.
+  uint64_t files = 0;
+  uint64_t bytes = 0;
   uint64_t sequence = 0;
-  // Estimated bytes of chunks built from these files, that is, without obsolete
-  // data. 0: not requested.
+  // Estimated size of chunks built from these files. Chunks have no obsolete
+  // data. 0: the estimate was not requested.
   uint64_t chunk_bytes = 0;
-  // Why a pull cannot clone these files; empty: no known reason, or not
-  // requested.
+  // Why a pull cannot clone these files. Empty: no reason is known, or the
+  // caller did not request it.
   std::string no_clone;
-  // Time of the last write to its MANIFEST or a WAL, in seconds since 1970.
+  // Time of the last write to the MANIFEST or a WAL, in seconds since 1970.
   uint64_t written_seconds = 0;
-  std::string database_id;  // empty: it has no id
+  // Empty: the database has no id.
+  std::string database_id;
 };
 
 // Options of DescribeDatabase().
 struct FactsOptions {
-  std::string snapshot_dir;           // like ServeOptions::snapshot_dir
-  std::vector<std::string> families;  // families to count; empty: all
-  // Sets chunk_bytes and no_clone; reads the properties of some tables.
+  // Directory for snapshots, as in ServeOptions.
+  std::string snapshot_dir;
+  // Column families to count. Empty: all.
+  std::vector<std::string> families;
+  // If true, DescribeDatabase() reads the properties of some tables and sets
+  // chunk_bytes and no_clone.
   bool for_pull = false;
-  // RocksDB release of the application that will open the files, "8.11.4"; to
-  // set no_clone, all tables are then read. Empty: any release.
+  // RocksDB release of the application that will open the files, such as
+  // "8.11.4". If it is set and for_pull is true, all tables are read to set
+  // no_clone. Empty: any release.
   std::string application{};
 };
 
-// Describes a database directory and checks that a target could read it now, as
-// far as possible without a snapshot. Changes nothing. REQUIRES:
+// Describes a database directory, and changes nothing. Also checks, without
+// taking a snapshot, that a target could read the database now. REQUIRES:
 // database.directory is set.
 //   kSourceError  not a database, not readable, or no private snapshot could be
 //                 made
@@ -97,13 +110,16 @@ struct FactsOptions {
                                                const FactsOptions& options,
                                                DatabaseFacts* facts);
 
-// Report after a target's connection has ended. For the log and for --once.
+// Report about a transfer, made after a connection of its target has ended.
+// Used for the log and for `serve --once`.
 struct TransferReport {
-  // 0: the transfer has ended and its snapshot is removed. Otherwise only the
-  // connection has ended, and the source retains the snapshot for this time;
-  // another report follows, unless another transfer takes over the snapshot.
+  // 0: the transfer has ended, and the source has removed its snapshot.
+  // Otherwise only the connection has ended, and the source retains the
+  // snapshot for this time. Another report then follows, unless another
+  // transfer takes over the snapshot.
   std::chrono::seconds kept_for{0};
-  bool lost = false;  // connection closed without an end state
+  // True if the connection ended without a final result of the transfer.
+  bool lost = false;
   std::string transfer_id;
   std::string name;
   std::string peer;
@@ -113,46 +129,54 @@ struct TransferReport {
   uint64_t sst_bytes = 0;
   uint64_t wire_bytes = 0;
   double seconds = 0;
-  bool connected = false;  // a target is connected now
-  // Seconds by stage (snapshot, plan, read_build, send_wait, idle), summed over
-  // all lanes.
+  // True if a target is connected at the moment.
+  bool connected = false;
+  // Seconds that all lanes together have spent in each stage: snapshot, plan,
+  // read_build, send_wait and idle.
   std::map<std::string, double> stage_seconds;
-  // Number of options in the database's OPTIONS file that this version does not
-  // know; unset: not read yet.
+  // Number of options in the database's OPTIONS file that this version of
+  // sstferry does not know. Not set: the file was not read yet.
   std::optional<uint64_t> unknown_options;
 };
 
 // A database that standbys follow.
 struct FollowedState {
-  std::string database;        // name of the database
+  std::string database;
   std::vector<FollowerState> followers;
-  uint64_t held_bytes = 0;     // WAL bytes kept for all followers together
-  uint64_t read_bytes = 0;     // WAL bytes read, counted once
+  // WAL bytes that are kept for all followers together.
+  uint64_t held_bytes = 0;
+  // WAL bytes that were read. Bytes for several followers are read and counted
+  // once.
+  uint64_t read_bytes = 0;
 };
 
 // State of a server at one moment, for monitoring.
 struct ServerState {
-  // Databases that are served now, including those of the tree.
+  // Databases that are served at this moment, including those of the tree.
   std::vector<ServedDatabase> databases;
-  // Unfinished transfers, with the amounts sent so far. Transfers of an earlier
-  // process are included only after a target has resumed them.
+  // Unfinished transfers, with the numbers of bytes and entries that were sent.
+  // A transfer that an earlier process began is included after its target has
+  // resumed it.
   std::vector<TransferReport> transfers;
-  // Like the list of a status query, but includes the ids of cuts.
+  // Retained snapshots, as in the answer to a status query, but also with the
+  // ids of cuts.
   std::vector<RetainedSnapshot> snapshots;
   // Databases that were followed within the last minute.
   std::vector<FollowedState> followed;
-  // Numbers of chunks since the server started: built, and sent again from
-  // spool files because several targets read one plan (--spool).
+  // Numbers of chunks since the server started. chunks_built counts chunks that
+  // were built. chunks_from_store counts chunks that were sent again from
+  // files, because several targets pulled one snapshot (--spool).
   uint64_t chunks_built = 0;
   uint64_t chunks_from_store = 0;
 };
 
-// Clocks and free disk space that a server uses, for tests; unset: the
-// system's.
+// Replaces the clocks and the free space of the system in tests. If a function
+// is not set, the server uses the system's.
 struct LeaseEnvironment {
   std::function<uint64_t()> steady_seconds;
-  std::function<uint64_t()> wall_seconds;  // since 1970
-  // Free space of the file system that holds the directory, in percent.
+  // Seconds since 1970.
+  std::function<uint64_t()> wall_seconds;
+  // Returns the free space of the directory's file system, in percent.
   std::function<double(const std::string& directory)> free_percent;
   // Interval between two checks of the retained snapshots.
   std::chrono::milliseconds tick{1000};
@@ -161,95 +185,104 @@ struct LeaseEnvironment {
 struct ServeOptions {
   std::vector<ServedDatabase> databases;
   ServedTree tree;
-  uint32_t max_lanes = 16;              // per transfer
-  uint64_t max_rate_bytes_per_sec = 0;  // wire bytes of all transfers together
-  // Never slows down for a database's application that waits for CPUs or its
+  // Maximum number for one transfer.
+  uint32_t max_lanes = 16;
+  // Maximum rate of all transfers together, in bytes on the wire. 0: no limit.
+  uint64_t max_rate_bytes_per_sec = 0;
+  // Does not slow down when a database's application waits for CPUs or for its
   // disk.
   bool full_rate = false;
-  // Directory for snapshots, on the same file system as each database, and
-  // writable. Empty: next to each database.
+  // Directory for snapshots. It must be writable and on the same file system as
+  // each database. Empty: snapshots are made next to each database.
   std::string snapshot_dir;
-  // Maximum number of concurrent transfers. The server tells further targets
-  // when to retry.
+  // Maximum number of concurrent transfers. If it is reached, the server tells
+  // another target when to try again.
   uint32_t max_transfers = 64;
-  uint32_t max_connections = 1024;      // handshakes and lanes included
+  // Includes connections in a handshake and connections of lanes.
+  uint32_t max_connections = 1024;
   uint32_t max_connections_per_address = 256;
-  // Maximum number of connections that have not finished their handshake or not
-  // yet requested a database. When there are more, or max_connections is
-  // reached, the server closes the oldest of them.
+  // Maximum number of connections that have not yet finished their handshake
+  // and requested a database. If this limit or max_connections is reached, the
+  // server closes the oldest of these connections.
   uint32_t max_half_open = 256;
-  uint32_t max_half_open_per_address = 128;  // enough for two 64-lane pulls
+  // Allows two pulls with 64 lanes each to connect at once.
+  uint32_t max_half_open_per_address = 128;
   std::chrono::milliseconds handshake_timeout{10'000};
-  // Time within which a control connection must request a transfer.
+  // Time in which a control connection must request a transfer.
   std::chrono::milliseconds request_timeout{60'000};
-  // A target that answers, but reads no byte of a lane for timeouts.stall, gets
-  // TOO_SLOW and is disconnected. It may resume as after a lost connection.
+  // Limits for waiting. If a target answers, but reads no byte of a lane for
+  // timeouts.stall, it is disconnected with TOO_SLOW. It can then resume the
+  // pull, as after a lost connection.
   Timeouts timeouts;
   // How long the source retains the snapshot of an unfinished pull while no
-  // target is connected, also across a restart of the source. 0: does not
-  // retain it.
+  // target is connected. A restart of the source does not change this. 0: the
+  // snapshot is not retained.
   std::chrono::seconds snapshot_ttl{3600};
-  // Pulls that request the latest snapshot within this time share one snapshot,
-  // which is retained for this time. 0: each pull gets its own snapshot.
+  // If several pulls request the latest snapshot within this time, they share
+  // one snapshot, and it is retained for this time. 0: each pull gets its own
+  // snapshot.
   std::chrono::seconds share_snapshots{60};
-  // Maximum bytes of rebuilt chunks that are kept for the other targets of a
-  // shared snapshot, in files next to it. 0: builds chunks for each target.
+  // Maximum size of the files in which the source keeps built chunks of a
+  // shared snapshot, to send them to other targets. 0: chunks are built again
+  // for each target.
   uint64_t spool_bytes = 2'000'000'000;
-  // Minimum free space on the snapshots' file system, in percent. With less,
-  // the source releases idle snapshots, oldest first, then snapshots in use,
-  // largest first.
+  // Minimum free space on the file system of the snapshots, in percent. If
+  // there is less, the source releases snapshots: first idle snapshots, from
+  // the oldest, then snapshots in use, from the largest.
   double min_free_percent = 5;
-  // Maximum bytes of a followed database's WALs that stay readable for lagging
-  // followers after RocksDB has deleted them. A follower that needs more WALs
+  // Maximum size of a database's WALs that the source keeps for lagging
+  // followers after RocksDB has deleted them. A follower that needs older WALs
   // takes a cut instead.
   uint64_t max_held_bytes = 1'000'000'000;
-  // If another process uses the requested snapshot, it may be an earlier server
-  // that has not noticed that the target disconnected. While this server is
-  // younger than this limit, it tells the target to retry; afterwards, or if 0,
-  // the target gets BUSY.
+  // If another process uses the snapshot that a target requests, it may be an
+  // earlier server that has not noticed that the target disconnected. Until
+  // this server has run for this time, it tells the target to try again.
+  // Afterwards, or if the limit is 0, the target gets BUSY.
   std::chrono::seconds other_process_limit{0};
   LeaseEnvironment leases;
   OperatorRegistry registry;
   LogFunction log;
-  // Called for each lost connection of a pull's target while the snapshot is
-  // retained, and once when the pull has ended. Not called for a pull that its
-  // target abandons to start over or to clone instead. Called from a thread of
-  // the server.
+  // Called whenever a pull's target has lost its connection while the snapshot
+  // is retained, and once when the pull has ended. Not called if the target
+  // abandons the pull, to start over or to clone instead. The calling thread
+  // belongs to the server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 
 // Serves databases to targets until Stop().
 //
-// Ownership: owns the listener and all snapshots. The destructor removes all
-// snapshots except those with a lease; the next server resumes with these.
-// Threads:   Run() blocks until Stop() and joins every thread before it
-// returns. Stop() may be called from any thread and takes at most five seconds.
+// Ownership: owns the listener and all snapshots. The destructor removes the
+// snapshots, except those that are retained for an unfinished pull; the next
+// server continues with these. Threads:   Run() blocks until Stop(), and joins
+// all threads before it returns. Stop() may be called from any thread and takes
+// at most five seconds.
 class SourceServer {
  public:
   virtual ~SourceServer() = default;
   [[nodiscard]] virtual rocksdb::Status Run() = 0;
   virtual void Stop() = 0;
-  // Sets the limit for all transfers together from now on; 0: no limit. May be
+  // Replaces the maximum rate of all transfers together. 0: no limit. May be
   // called from any thread.
   virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
-  // Returns the current state. Reads the leases next to the databases. May be
-  // called from any thread.
+  // Returns the current state. Reads the records of retained snapshots next to
+  // the databases. May be called from any thread.
   virtual ServerState state() = 0;
-  // Replaces each database's `allowed` list with that of the same name in
-  // options.databases, and the tree's list with that of options.tree. Affects
-  // later requests; a running transfer continues until its connection ends. May
-  // be called from any thread.
+  // Replaces the `allowed` list of each database and of the tree by the lists
+  // in `options`. Databases are matched by name. The new lists apply to later
+  // requests. A running transfer continues until its connection ends. May be
+  // called from any thread.
   virtual void SetAllowed(const ServeOptions& options) = 0;
-  // Searches the tree for databases now. The server also does so before it
-  // answers a target, and every ten seconds. May be called from any thread.
+  // Searches the tree for databases now. The server also does this every ten
+  // seconds, and before it answers a target. May be called from any thread.
   virtual void LookForDatabases() = 0;
-  // Blocks until no connection is open. Returns false after `limit`.
+  // Blocks until no connection is open. If this takes longer than `limit`,
+  // returns false.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;
 };
 
-// Makes a server. Removes snapshots without a lease that crashed processes left
-// in the snapshot directories.
+// Makes a server. Removes snapshots that crashed processes left in the snapshot
+// directories, unless they are retained for an unfinished pull.
 //   kRefused  a name is invalid or given twice
 [[nodiscard]] rocksdb::Status MakeSourceServer(
     const ServeOptions& options, std::unique_ptr<Listener> listener,

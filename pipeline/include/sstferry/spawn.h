@@ -1,5 +1,5 @@
 // Starts child processes: other programs, or a part of this program that runs
-// as another account. No other file starts child processes.
+// as another account. All child processes are started by this file.
 #pragma once
 
 #include <sys/types.h>
@@ -14,50 +14,57 @@ namespace sstferry {
 
 // A program to start under this account.
 struct ProgramStart {
-  static constexpr int kNothing = -1;  // /dev/null
+  // Connects the stream to /dev/null.
+  static constexpr int kNothing = -1;
 
-  std::vector<std::string> words;  // [0] is the path of the program
-  // Strings of the form NAME=VALUE; unset: this process's environment.
+  // The path of the program, followed by its arguments.
+  std::vector<std::string> words;
+  // Environment of the program, as strings NAME=VALUE. Not set: this process's
+  // environment.
   std::optional<std::vector<std::string>> environment;
   // Descriptors for the program's standard streams.
   int in = kNothing;
   int out = kNothing;
   int err = 2;
-  int third = kNothing;  // the program's descriptor 3; kNothing: closed
+  // The program's descriptor 3. kNothing: descriptor 3 is closed.
+  int third = kNothing;
   // Puts the program into its own process group, so that kill(-child) ends it
   // and all processes that it started.
   bool own_group = false;
 };
 
-// Starts the program with only these descriptors and default signal handling,
-// as a shell does.
+// Starts the program. It has no other open descriptors than those in `start`,
+// and default signal handling.
 //   kInternal  the system cannot start it
 [[nodiscard]] rocksdb::Status Spawn(const ProgramStart& start, pid_t* child);
 
 struct Account {
   uid_t uid = 0;
   gid_t group = 0;
-  std::string name;  // empty: this machine does not know the account
+  // Empty: this machine does not know the account.
+  std::string name;
   std::string home;
   std::string shell;
 };
-// Returns the account with this number; unknown fields stay empty.
+// Finds an account by its number. Unknown fields of the result stay empty.
 Account FindAccount(uid_t uid);
 
-// A process to start as another account. It must have no access to the
-// terminal, files and memory of this process.
+// How to start a process as another account, isolated from this process: it
+// must not have access to this process's terminal, files and memory.
 struct AccountStart {
   Account account;
-  int out = -1;  // pipes for its standard output and error
+  // Pipes for its standard output and standard error.
+  int out = -1;
   int err = -1;
-  std::vector<int> kept;  // other descriptors that stay open in it
+  // Other descriptors of this process that stay open in the new process.
+  std::vector<int> kept;
 };
 
-// Forks. In the child *child is 0. The child has its own session without a
-// terminal, no standard input, the account's rights, HOME and groups, only the
-// environment variables that it needs, and cannot gain other rights. It gets
-// SIGTERM when the parent ends. REQUIRES: this process runs as root and has one
-// thread.
+// Forks. In the child, *child is 0. The child has a new session without a
+// terminal, no standard input, and only the environment variables that it
+// needs. It has the account's rights, HOME and groups, and cannot gain other
+// rights. It gets SIGTERM when the parent ends. REQUIRES: this process runs as
+// root and has one thread.
 //   kRefused  the account is unknown; in the child: it cannot become this
 //             account
 [[nodiscard]] rocksdb::Status ForkAs(const AccountStart& start, pid_t* child);

@@ -17,8 +17,9 @@ namespace sstferry {
 
 // Options of a query. A query does not retry.
 struct StatusOptions : SourceAccess {
-  // A server (without a name: all databases that the caller may read), or a
-  // directory: a source, a TARGET_DIR, or both.
+  // The source to query. It is a server (without a database name: all databases
+  // that the caller may read) or a directory. A directory may be a database,
+  // the TARGET_DIR of a pull, or both.
   SourceAddress where;
 };
 
@@ -27,41 +28,52 @@ struct CompletedPull {
   std::string transfer_id;
   std::string source;
   std::optional<uint64_t> snapshot_sequence;
-  std::string finished_at;  // RFC 3339
-  // RFC 3339; empty: it was not promoted. An application owns a promoted
-  // database, so that it has no age.
+  std::string finished_at;
+  // Time of the promotion, in RFC 3339 form. Empty: the database was not
+  // promoted. A promoted database has no age, because its application writes to
+  // it.
   std::string promoted_at;
-  std::string snapshot_taken_at;  // RFC 3339; empty: unknown
-  // The earlier of snapshot_taken_at, by the source's clock, and finished_at,
-  // by this machine's clock, in seconds since 1970; not set: unknown.
+  std::string snapshot_taken_at;
+  // Seconds since 1970 to which the data is at least as new. It is the earlier
+  // of snapshot_taken_at (by the source's clock) and finished_at (by this
+  // machine's clock). Not set: unknown.
   std::optional<uint64_t> as_of_seconds;
-  // Time since as_of_seconds by this machine's clock (KnownAge()); not set:
-  // unknown.
+  // Seconds since as_of_seconds by this machine's clock (see KnownAge()). Not
+  // set: unknown.
   std::optional<uint64_t> age_seconds;
-  // Time from finished_at to snapshot_taken_at: the source's clock was at least
-  // this much ahead of this machine's. 0: not known to be ahead.
+  // How much snapshot_taken_at is later than finished_at. The source's clock
+  // was at least this much ahead of this machine's clock. 0: no such difference
+  // is known.
   uint64_t source_ahead_seconds = 0;
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.
 struct UnfinishedPull {
-  bool running = false;    // a pull is running there now
-  std::string transfer_id; // empty: no record; no field below is set
+  // True while a pull is running.
+  bool running = false;
+  // Id of the unfinished pull. Empty: it has no record, and no field below is
+  // set.
+  std::string transfer_id;
   std::string source;
   uint64_t snapshot_sequence = 0;
-  std::string snapshot_taken_at;    // RFC 3339; empty: unknown
-  uint64_t planned_bytes = 0;       // an estimate
-  uint64_t planned_bytes_done = 0;  // recorded portion of planned_bytes
+  std::string snapshot_taken_at;
+  // Estimated size of the complete pull.
+  uint64_t planned_bytes = 0;
+  // Portion of planned_bytes that the pull has recorded as received.
+  uint64_t planned_bytes_done = 0;
   uint64_t chunks = 0;
   uint64_t sst_bytes = 0;
-  bool all_received = false;  // only the final steps remain
-  std::string damage;         // why the pull cannot be resumed
-  // Returns the percentage of planned_bytes; 100 only if everything was
-  // received.
+  // True if only the final steps of the pull remain.
+  bool all_received = false;
+  // Why the pull cannot be resumed. Otherwise empty.
+  std::string damage;
+  // Returns the percentage of planned_bytes that was received. Returns 100 only
+  // if everything was received.
   double percent() const;
 };
 
-// End of a message about a database that may lose entries: "it is " + kAtZero.
+// The end of a message "it is " + kAtZero, for a database with last sequence
+// number 0. Such a database may lose entries.
 inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
     "that "
@@ -77,59 +89,69 @@ enum class ReplicaHealth {
 // Returns "complete", "unfinished", "different" or "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A directory next to TARGET_DIR with files that TARGET_DIR once had. It is a
-// database that a swap replaced, or that a standby adopted and replaced; or it
-// has data that a standby received before its source lost them.
+// A directory next to TARGET_DIR that has files of an earlier state of
+// TARGET_DIR. It has one of these origins:
+// - a swap replaced the database and kept it
+// - a standby took the place of the database
+// - the standby's source lost data, and the standby kept what it had received
 struct OldDirectory {
   std::string path;
-  std::string replaced_at;  // RFC 3339
-  // Bytes of its files that have no other name, so that its removal frees them.
+  std::string replaced_at;
+  // Bytes of files that have no hard link elsewhere. The removal of the
+  // directory frees them.
   uint64_t own_bytes = 0;
 };
 
 struct TargetState {
   ReplicaHealth health = ReplicaHealth::kComplete;
-  // Description of the fault and its time (RFC 3339), if kDifferent or
-  // kDamaged.
+  // kDifferent and kDamaged only: a description of the fault, and the time at
+  // which it was found (RFC 3339).
   std::string fault;
   std::string fault_found_at;
-  std::optional<CompletedPull> complete;      // TARGET_DIR is complete
-  // Set instead of `complete` while a refresh in place is unfinished and either
-  // has changed nothing yet or has just changed everything.
+  // The pull that made TARGET_DIR. Not set if TARGET_DIR is not complete.
+  std::optional<CompletedPull> complete;
+  // The pull that made TARGET_DIR before an unfinished refresh in place. Set
+  // instead of `complete` if this refresh has changed nothing yet, or has just
+  // changed everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
-  // TARGET_DIR has entries although its last sequence number is 0 (see
-  // kAtZero). A refresh repairs this.
+  // True if TARGET_DIR has entries although its last sequence number is 0 (see
+  // kAtZero). A refresh corrects this.
   bool stands_at_zero = false;
-  // A swap has exchanged TARGET_DIR, but its after_swap failed or has not run.
+  // True if a swap has exchanged TARGET_DIR, but its after_swap hook failed or
+  // was not called.
   bool awaits_after_swap = false;
-  // The pull that made `complete` did not remove its workspace.
+  // True if the pull in `complete` has left its workspace behind.
   bool has_leftover = false;
-  // First databases that standbys in TARGET_DIR replaced, then directories with
-  // data that sources of standbys lost, then databases that swaps kept; each
-  // group newest first.
+  // Three groups, each with the newest directory first: databases that standbys
+  // have replaced, data that the sources of standbys have lost, and databases
+  // that swaps have kept.
   std::vector<OldDirectory> old_directories;
-  // The command line of the unfinished pull; empty: unknown, or nothing needs
-  // to be done.
+  // The command line that resumes the unfinished pull. Empty: it is unknown, or
+  // no command is needed.
   std::string next;
 };
 
-// A database that the caller may read from a server, according to its MANIFEST.
+// Facts about a database of a server that the caller may read, from its
+// MANIFEST.
 struct ServedState {
   std::string name;
   uint64_t families = 0;
-  uint64_t files = 0;  // tables and blob files
-  uint64_t bytes = 0;  // size of these files
+  // Number and size of the tables and blob files.
+  uint64_t files = 0;
+  uint64_t bytes = 0;
   uint64_t sequence = 0;
-  uint64_t age_seconds = 0;  // since its last write
-  std::string problem;  // why a pull would fail; then all numbers are 0
+  // Seconds since its last write.
+  uint64_t age_seconds = 0;
+  // Why a pull of this database would fail. All numbers are then 0.
+  std::string problem;
 };
 
-// A replica that a mirror's directory has, or should have.
+// A replica in the directory of a mirror, or one that is missing there.
 struct ReplicaStatus {
   std::string name;
-  // Not OK if its state cannot be read, or if there is no replica although the
-  // last run's source has its database.
+  // Not OK in two cases: the replica's state cannot be read, or the replica is
+  // missing although the source had its database in the mirror's last run.
   rocksdb::Status status;
   TargetState state;
 };
@@ -139,31 +161,37 @@ struct StatusReport {
   bool is_source = false;
   bool is_target = false;
   std::vector<RetainedSnapshot> snapshots;  // oldest first
-  // Followers of a server; the one that lags most is first. A directory does
-  // not know its followers.
+  // Followers of a server, with the one that lags most first. Empty for a
+  // directory, because nothing there shows which followers it has.
   std::vector<FollowerState> followers;
-  bool is_server = false;  // false for a directory that is reached through ssh
-  // Number of snapshots next to a source directory that belong to other users,
-  // and the name of one of these users.
+  // False also for a directory that is reached through ssh.
+  bool is_server = false;
+  // Number of snapshots next to a source directory that belong to other users.
+  // foreign_owner is the name of one of these users.
   uint64_t foreign_snapshots = 0;
   std::string foreign_owner;
   TargetState target;
-  bool is_mirror = false;  // a directory of several replicas (FleetOptions)
-  std::vector<ReplicaStatus> replicas;  // the mirror's, sorted by name
-  std::optional<StandbyState> standby;  // the directory is a standby
-  std::vector<ServedState> served;  // set only by MakeServedQuery()
-  // `served` has every database: the source could search all directories.
+  // True if the directory is that of a mirror (see FleetOptions).
+  bool is_mirror = false;
+  // Replicas of the mirror, sorted by name.
+  std::vector<ReplicaStatus> replicas;
+  // Set if the directory is a standby.
+  std::optional<StandbyState> standby;
+  // Set only by MakeServedQuery().
+  std::vector<ServedState> served;
+  // True if `served` has all databases of the source: no directory was
+  // unreadable.
   bool served_all = false;
 };
 
-// Queries the status of one source or target directory, or of one server.
+// Queries the state of one server, or of one source or target directory.
 //
-// Threads: Run() from one thread, once; Cancel() from any.
+// Threads: Run() may be called once. Cancel() may be called from any thread.
 class StatusQuery {
  public:
   virtual ~StatusQuery() = default;
-  // report->status equals the returned status. After an error, the report of a
-  // mirror has the replicas that could be found.
+  // Runs the query. report->status equals the returned status. If the query of
+  // a mirror fails, the report has the replicas that were found.
   //   kRefused   neither a source nor a TARGET_DIR; no such database name
   //   kDenied    this side may not read the database, or a part of the mirror
   //   kCorrupt   a record of the directory is damaged
@@ -173,16 +201,17 @@ class StatusQuery {
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// Makes a query that lists databases in StatusReport::served, in the server's
-// order: those that a server serves, or a directory that is a database (under
-// the directory's name), or the databases below a directory. With a name in
-// `where`: only this database.
+// Makes a query that lists databases in StatusReport::served. For a server, it
+// lists the databases that it serves, in the server's order. For a directory
+// that is a database, it lists this database by the directory's name. For other
+// directories, it lists the databases below them. If `where` has a database
+// name, only this database is listed.
 //   kRefused   the directory is no database, and has no databases below it
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
-// Releases the snapshot that a source directory retains for the transfer whose
-// id begins with `id` (8 to 32 hex digits). If a running server uses the
-// snapshot, tells this server to release it.
+// Releases a snapshot that a source directory retains for a transfer. `id` is
+// the begin of the transfer's id (8 to 32 hex digits). If a running server uses
+// the snapshot, this function asks that server to release it.
 //   kRefused  no such snapshot, or several: the message lists them
 //   kBusy     a target is connected to the snapshot
 [[nodiscard]] rocksdb::Status ReleaseSnapshot(const std::string& directory,

@@ -17,51 +17,53 @@ class DB;
 
 namespace sstferry {
 
-// A database that the application has opened for reading and writing. It must
-// stay open until Run() has returned.
+// A database that the application has opened for reading and writing. The
+// application must not close it before Run() has returned.
 struct OpenReplica {
   // May be a DBWithTTL or a TransactionDB. A refresh writes the source's values
-  // into the database below a StackableDB, so iterators of any other
-  // StackableDB must return the values of that database unchanged.
+  // directly into the database that a StackableDB wraps. So the iterators of
+  // any other StackableDB must return the values of the wrapped database
+  // unchanged.
   rocksdb::DB* db = nullptr;
-  // Handles of all its column families. Families that the refresh does not
-  // cover may be missing.
+  // Handles of the database's column families. Those of families that the
+  // refresh does not cover may be missing.
   std::vector<rocksdb::ColumnFamilyHandle*> families;
-  // Receives the handle of each column family that Run() created, at the end of
-  // Run(). Null: the application finds the family when it next opens the
-  // database.
+  // Receives the handles of the column families that Run() has created, before
+  // Run() returns. Null: no handles are passed, and the application finds these
+  // families when it opens the database again.
   std::function<void(rocksdb::ColumnFamilyHandle*)> on_created;
 };
 
 // A command on one or two sources: a pull, a refresh, a plan or a verify. Run()
 // may be called once.
 //
-// Ownership: copies the options; borrowed objects of the registry must outlive
-// Run().
-// Threads:   Run() blocks the calling thread, starts lane threads, and joins
-// them before it returns. All other members may be called from any thread.
-// Results:   *summary is complete even if Run() fails, and summary->status
-// equals the returned status.
+// Ownership: copies the options. Objects in the options' registry are borrowed
+// and must exist until Run() has returned. Threads:   Run() blocks, and joins
+// the threads that it starts before it returns. All other members may be called
+// from any thread. Results:   *summary is complete even if Run() fails.
+// summary->status equals the returned status.
 class Operation {
  public:
   virtual ~Operation() = default;
   [[nodiscard]] virtual rocksdb::Status Run(Summary* summary) = 0;
   // Makes Run() return kCancelled within five seconds.
   virtual void Cancel() = 0;
-  // Replaces PullOptions::max_rate_bytes_per_sec, before or during Run(). Takes
-  // effect at once, also for waiting lanes. 0: no limit. A verification
-  // and a plan ignore it.
+  // Replaces PullOptions::max_rate_bytes_per_sec, before or during Run(). The
+  // new limit applies at once, also to lanes that wait for the old one. 0: no
+  // limit. A verify and a plan ignore the limit.
   virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
 
-// Returns the account that root should use for a pull into target_dir, or for a
-// promotion of it: the account that owns directories on the path to target_dir,
-// and so could create links there. nullopt: no such account, several such
-// accounts (then the command is refused), or this process does not run as root.
+// Finds the account under which root should run a pull into target_dir, or a
+// promotion of it. Some directories on the path to target_dir may belong to an
+// account other than root. This account could create links there, so the
+// function returns it. Returns nullopt if there is no such account, if there
+// are several (the command is then refused), or if this process does not run as
+// root.
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
-// Pulls options.source into options.target_dir.
+// Makes a pull of options.source into options.target_dir.
 //   OK           target_dir holds the complete snapshot, synced and closed
 //   kRefused     target_dir is not empty (kPull) or is a mount point, or the
 //                source has data that cannot be copied exactly
@@ -69,12 +71,12 @@ std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 //   others       see EndState; target_dir is unchanged
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
-// Refreshes an open database from options.source while the application reads
-// and writes it. Removes entries that the source does not have from the
-// refreshed column families, including entries written meanwhile. options.mode,
-// target_dir and if_absent do not apply. A family that options.drop_missing
-// drops no longer exists when Run() returns; the application still owns its
-// handle.
+// Makes a refresh of an open database from options.source. The application may
+// read and write the database meanwhile. Entries that the source does not have
+// are removed from the refreshed column families, even if the application wrote
+// them during the refresh. options.mode, target_dir and if_absent are not used.
+// If options.drop_missing drops a column family, the application still owns the
+// family's handle.
 //   OK           the database has the contents of the snapshot
 //   kRefused     the database was made from another or an unknown source and
 //                options.adopt is not set, one side has a SingleDelete, or this
@@ -83,26 +85,29 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
-// Plans a pull: runs the steps of MakePull() up to the first file that the pull
-// would create in or next to target_dir, and returns the pull's result up to
-// that step. The summary says what the pull would move, and why. Does not retry
-// if the source cannot be reached. Writes only the source's private snapshot,
-// takes no lock and calls no hook; only the presence of a swap hook matters.
-// With an empty target_dir, plans for a new database. For an address without a
-// name, lists the databases that the server serves.
+// Makes a plan of a pull. The plan runs the steps of MakePull(), up to the
+// first file that the pull would create in or next to target_dir. It ends as
+// the pull would have ended up to this step. The summary says what the pull
+// would move, and why. With an empty target_dir, it plans a pull into a new
+// database. For a server address without a database name, it lists the served
+// databases.
+//
+// If the source cannot be reached, a plan does not retry. It writes only the
+// source's private snapshot, takes no lock, and calls no hook. It only
+// considers if a swap hook is set.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
-// Deletes the databases that swaps of options.target_dir have kept
-// (PullOptions::keeps_old), except the newest `keep`, at
-// delete_rate_bytes_per_sec. A separate operation, so that the swap does not
-// wait for the deletion. Deletes only databases that a swap moved there. The
-// summary's notes list the deleted databases.
+// Makes an operation that deletes the databases that swaps of
+// options.target_dir have kept (see PullOptions::keeps_old), except the newest
+// `keep`. The rate is delete_rate_bytes_per_sec. A swap is faster if this
+// operation runs after it. Databases that no swap has moved there are not
+// deleted. The summary's notes list the deleted databases.
 std::unique_ptr<Operation> MakeOldRemoval(const PullOptions& options,
                                           uint32_t keep);
 
-// Compares two sides: byte by byte if both have the same files and each side is
-// compared completely, otherwise entry by entry. Returns kDifferent if they
-// differ.
+// Makes a comparison of two sides. If both have the same files and each side is
+// compared completely, it compares the files byte by byte. Otherwise it
+// compares entry by entry. Run() returns kDifferent if the sides differ.
 std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options);
 
 }  // namespace sstferry

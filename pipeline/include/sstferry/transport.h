@@ -19,9 +19,9 @@ namespace sstferry {
 
 using Clock = std::chrono::steady_clock;
 
-// How long one side waits for the other.
+// How long one side of a connection waits for the other.
 struct Timeouts {
-  // Limit for an address to answer, and for a handshake.
+  // Time limit to connect to an address, and for a handshake.
   std::chrono::milliseconds connect{10'000};
   // Limit for a peer that sends nothing, not even replies to pings. After this
   // time the connection counts as lost.
@@ -30,26 +30,27 @@ struct Timeouts {
   // request nor reads or sends data. After this time the transfer ends with
   // TOO_SLOW.
   std::chrono::milliseconds stall{120'000};
-  // Limit for the source's first answer in this run, also for a resumed pull.
-  // Not set: the smaller of 10 s and `retry`. 0: one attempt.
+  // Limit for the source's first answer in this run, also if the run resumes a
+  // pull. 0: one attempt. Not set: uses 10 s, or `retry` if that is shorter.
   std::optional<std::chrono::milliseconds> first_answer;
-  // How long a lost connection is retried; progress restarts this time. 0: no
-  // retries.
+  // How long a lost connection is retried. Progress of the transfer restarts
+  // this time. 0: no retries.
   std::chrono::milliseconds retry{600'000};
 
   std::chrono::milliseconds ping_interval() const { return peer / 2; }
 };
 
-// Returns the same limits, but for a connection without retries.
+// Returns `timeouts` without retries.
 inline Timeouts TriedOnce(Timeouts timeouts) {
   timeouts.first_answer.reset();
   timeouts.retry = std::chrono::milliseconds(0);
   return timeouts;
 }
 
-// Limits how long one call waits: at most `idle` without a byte of progress,
-// and never after `until`. `progress`, if set, counts bytes that the peer reads
-// on other connections; a change during the call also counts as progress.
+// Limits how long one call waits. The call fails if no byte has moved for the
+// time `idle`, or at the time `until`. If `progress` is set, it counts bytes
+// that the peer reads on other connections. A change of this count during the
+// call is also progress.
 struct WaitLimit {
   std::chrono::milliseconds idle{30'000};
   Clock::time_point until = Clock::time_point::max();
@@ -64,45 +65,46 @@ struct WaitLimit {
   }
 };
 
-// Verified identity of the other side: the subject and names of its
-// certificate; or, for a Unix socket, the peer's account ("uid 1000", without
-// names).
+// Verified identity of the other side. Over TLS, it is the subject and the
+// names of the other side's certificate. Over a Unix socket, it is the peer's
+// account ("uid 1000"), without names.
 struct PeerIdentity {
   // One line as in RFC 2253: "CN=replica-2,O=Example".
   std::string subject;
-  // All common names and all DNS, IP, URI and e-mail names as written in the
-  // certificate; IP addresses as text.
+  // All common names and all DNS, IP, URI and e-mail names of the certificate,
+  // as written there. IP addresses are converted to text.
   std::vector<std::string> names;
   friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
 };
 
 // A byte stream in both directions.
 //
-// Threads: one thread may read while another writes; Close() may be called from
-// any thread at any time, repeatedly, and wakes both threads.
-// Errors:  TimedOut  the limit passed (kDeadPeer)
-//          Aborted   Close() was called on this side (kCancelled)
-//          IOError   the peer reset the connection or disappeared, or TLS
-//                    detected changed bytes (kDeadPeer)
-//          kDenied   TLS: one side did not accept the other; the message shows
-//                    the certificate, or what was received instead of TLS
+// Threads: one thread may read while another writes. Close() may be called from
+// any thread at any time, also repeatedly. It wakes both threads. Errors:
+//   TimedOut  the limit passed (kDeadPeer)
+//   Aborted   Close() was called on this side (kCancelled)
+//   IOError   the peer reset the connection or disappeared, or TLS
+//             detected changed bytes (kDeadPeer)
+//   kDenied   TLS: one side did not accept the other; the message shows
+//             the certificate, or what was received instead of TLS
 class Connection {
  public:
   virtual ~Connection() = default;
 
-  // Verifies the identities of both sides (TLS) or only of the dialing side
-  // (Unix socket), if the transport can. Each side calls it once, before Read()
-  // and Write(); both calls must run at the same time.
+  // Verifies identities, if the transport can: over TLS both sides', over a
+  // Unix socket only the dialing side's. Each side calls it once, before Read()
+  // and Write(). Both sides must call it at the same time.
   [[nodiscard]] virtual rocksdb::Status Handshake(const WaitLimit& limit) {
     return rocksdb::Status::OK();
   }
-  // Returns the verified identity. Valid after Handshake(). Null if the
-  // transport verifies no identity. If not null, the connection can be used
-  // even if Handshake() failed, to tell the peer that it may not connect.
+  // Returns the other side's verified identity, after Handshake(). Returns null
+  // if the transport verifies no identity. If the result is not null after
+  // Handshake() has failed, the connection can still be used to tell the peer
+  // that it may not connect.
   virtual const PeerIdentity* identity() const { return nullptr; }
 
-  // Reads 1 to capacity bytes; *bytes == 0 means that the peer closed the
-  // connection properly. REQUIRES: capacity > 0.
+  // Reads at least 1 and at most `capacity` bytes. *bytes == 0 means that the
+  // peer closed the connection in an orderly way. REQUIRES: capacity > 0.
   [[nodiscard]] virtual rocksdb::Status Read(char* buffer, size_t capacity,
                                              const WaitLimit& limit,
                                              size_t* bytes) = 0;
@@ -126,8 +128,9 @@ class Connection {
 class Listener {
  public:
   virtual ~Listener() = default;
-  // Accepts a connection; returns Aborted after Close(). The caller runs
-  // Handshake(), so that no peer can delay others.
+  // Accepts a connection. Returns Aborted after Close(). Does not run
+  // Handshake(), so that a slow peer does not delay other connections; the
+  // caller must run it.
   [[nodiscard]] virtual rocksdb::Status Accept(
       std::unique_ptr<Connection>* connection) = 0;
   virtual void Close() = 0;
@@ -141,7 +144,7 @@ class Listener {
 class Dialer {
  public:
   virtual ~Dialer() = default;
-  // Connects.
+  // Opens a connection.
   //   kDeadPeer  the host name does not resolve, or the host is unreachable,
   //              refuses, or does not answer within `limit`
   [[nodiscard]] virtual rocksdb::Status Dial(
@@ -151,30 +154,31 @@ class Dialer {
   virtual const std::string& address() const = 0;
 };
 
-// "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it. For a
-// Unix socket, "unix:/PATH"; then `host` is the path, which begins with '/',
-// and `port` is unused.
+// An address: "HOST[:PORT]" or "[::1]:PORT". Port 0 is valid only if the caller
+// of ParseHostPort() allows it. For a Unix socket, the address is "unix:/PATH",
+// `host` is the path, which begins with '/', and `port` is not used.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
   bool is_unix() const { return host.starts_with('/'); }
 };
-// Prefix of a Unix socket's path. The path contains no ':', because ':' may
-// separate it from a database name.
+// Prefix of the address of a Unix socket. The path after it must not contain
+// ':', because ':' may separate the path from a database name.
 inline constexpr char kUnixScheme[] = "unix:";
 inline constexpr uint16_t kDefaultPort = 7420;
-// Parses an address. InvalidArgument: the message says what is wrong.
+// Parses an address. Returns InvalidArgument with the reason for other text.
 [[nodiscard]] rocksdb::Status ParseHostPort(const std::string& text,
                                             HostPort* out);
-std::string ToString(const HostPort& host_port);  // brackets IPv6
+// Formats the address. Puts an IPv6 address in brackets.
+std::string ToString(const HostPort& host_port);
 
-// Returns a Connection::peer() address without its port, as the key for the
-// limits per address. For IPv6, returns only the first 64 bits, because one
-// host may use all addresses that share them.
+// Returns the address that Connection::peer() returned, without its port.
+// Limits per address use it as key. Of an IPv6 address, returns only the first
+// 64 bits, because one host may use all addresses with the same 64 bits.
 std::string PeerAddress(const std::string& peer);
 
-// Returns true for 127.0.0.0/8, ::1, names that resolve only to these
-// addresses, and Unix socket paths.
+// Returns true for addresses of this machine: 127.0.0.0/8, ::1, names that
+// resolve only to these addresses, and paths of Unix sockets.
 bool IsLoopback(const std::string& host);
 
 [[nodiscard]] rocksdb::Status ListenTcp(const HostPort& where,
@@ -182,12 +186,13 @@ bool IsLoopback(const std::string& host);
 std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
 
 // Listens on a Unix socket at `path`. Root, the effective user and the accounts
-// `uids` may connect; Handshake() of any other peer returns kDenied.
+// in `uids` may connect. For any other peer, Handshake() returns kDenied.
 //
-// If `uids` has another account, the socket's mode lets everybody write,
-// because a file mode cannot specify one account; otherwise it allows only the
-// effective user. Replaces the socket of an ended process. The listener's
-// destructor removes the socket, unless another socket has replaced it.
+// The socket's file mode allows only the effective user to write. If `uids` has
+// another account, the mode allows everybody, because a mode cannot name single
+// accounts. A socket that an ended process left at `path` is replaced. The
+// listener's destructor removes the socket, unless another socket has replaced
+// it.
 //   kRefused  an account other than root and the effective user may change a
 //             name on the path; a process listens there; something else, or
 //             another account's socket, is there; the path is too long
@@ -196,69 +201,80 @@ std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
                                          std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path);
 
-// Shell commands. `ssh` runs in this machine's shell, followed by ssh's
-// arguments; `remote` runs in the other machine's shell, followed by sstferry's
-// arguments.
+// Two parts of shell commands. This machine's shell runs `ssh`, followed by
+// ssh's arguments. The other machine's shell runs `remote`, followed by
+// sstferry's arguments.
 struct SshCommands {
   std::string ssh = "ssh";
   std::string remote = "sstferry";
 };
-// A database directory on a machine that ssh logs in to, and how to reach it.
+// A database directory on a machine to which ssh can log in, and options for
+// ssh.
 struct SshPlace {
-  std::string user;   // empty: the user that ssh chooses
-  std::string host;   // or an alias from ssh's configuration
-  uint16_t port = 0;  // 0: the port from ssh's configuration
+  // Empty: ssh chooses the user.
+  std::string user;
+  // Host name, or an alias in ssh's configuration.
+  std::string host;
+  // 0: ssh's configuration chooses the port.
+  uint16_t port = 0;
   std::string directory;
   SshCommands commands;
-  std::vector<std::string> serve_options;  // in addition to --stdio
+  // Options for `sstferry serve` on that machine, in addition to --stdio.
+  std::vector<std::string> serve_options;
 };
-// Checks the fields. InvalidArgument: the message says what ssh or a shell
-// could misinterpret.
+// Checks that ssh and a shell cannot misinterpret a field. Returns
+// InvalidArgument with the reason if they could.
 [[nodiscard]] rocksdb::Status CheckSshPlace(const SshPlace& place);
-// Makes a dialer that connects through standard input and output of ssh, which
-// runs `sstferry serve --stdio` on the other machine. All connections are
-// channels of one stream. Dial() starts ssh if it is not running. On a
-// terminal, Dial() waits beyond its limit while a person answers ssh's
-// questions. Uses ssh's keys, agents and known hosts; ssh's messages go to
-// standard error.
+// Makes a dialer that connects through the standard input and output of ssh.
+// ssh runs `sstferry serve --stdio` on the other machine, and all connections
+// are channels of one stream. If ssh is not running, Dial() starts it. On a
+// terminal, Dial() may wait longer than its limit while a person answers ssh's
+// questions. ssh uses its own keys, agents and known hosts, and its messages go
+// to standard error.
 //   kRefused  CheckSshPlace() refuses the place, or the remote command is not
 //             `serve --stdio`: the message says how ssh ended
 std::unique_ptr<Dialer> MakeSshDialer(const SshPlace& place);
-// Runs one sstferry command on this machine, with the standard input and output
-// of this process. *exit_code: the command's exit code, or 255 if ssh failed.
+// Runs one sstferry command on the machine of `place`. The command uses the
+// standard input and output of this process. *exit_code is the command's exit
+// code, or 255 if ssh failed.
 [[nodiscard]] rocksdb::Status RunOverSsh(const SshPlace& place,
                                          const std::vector<std::string>& words,
                                          int* exit_code);
 // Name of the database that `serve --stdio` serves.
 inline constexpr char kStdioDatabase[] = "stdio";
-// Takes over the stream's descriptors on the ssh server's side and accepts the
-// connections in the stream. Accept() also returns Aborted after the stream has
-// ended and its connections were closed; it waits at most 10 s for this. The
-// stream ends when the other side ends it, or sends no byte for `silence_limit`
-// (0: no limit).
+// Makes a listener for the connections that MakeSshDialer() opens in one
+// stream, on the other machine. Takes ownership of the descriptors `in` and
+// `out`. The stream ends when the other side ends it, or when the other side
+// sends no byte for `silence_limit` (0: no limit). After this, Accept() waits
+// at most 10 s until all connections are closed, and returns Aborted. Accept()
+// also returns Aborted after Close().
 [[nodiscard]] rocksdb::Status ListenStream(
     int in, int out, const std::string& peer,
     std::chrono::milliseconds silence_limit,
     std::unique_ptr<Listener>* listener);
 
-// Files that one side needs for TLS: all three or none.
+// PEM files that one side needs for TLS. All three must be set, or none.
 struct TlsFiles {
-  std::string cert;  // PEM: this side's certificate, then its intermediates
-  std::string key;   // PEM: its private key, without a passphrase
-  std::string ca;    // PEM: CAs that may sign the other side's certificate
+  // This side's certificate, followed by its intermediate certificates.
+  std::string cert;
+  // This side's private key, without a passphrase.
+  std::string key;
+  // CAs that may sign the other side's certificate.
+  std::string ca;
   bool empty() const { return cert.empty() && key.empty() && ca.empty(); }
 };
-// Listens with TLS 1.3 only and requires certificates on both sides. This call
-// and MakeTlsDialer() read the files once. The dialing side compares where.host
-// with the DNS and IP names of the other side's certificate, never with its
-// common name.
+// Listens with TLS 1.3 and requires certificates of both sides. ListenTls() and
+// MakeTlsDialer() read the files only once. The dialing side compares
+// where.host with the DNS and IP names in the other side's certificate, but not
+// with its common name.
 //   kRefused  a file cannot be read or used; the message says which and why
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
                                         std::unique_ptr<Listener>* listener);
-// Reads new files, or the same files again, for all connections accepted
-// afterwards. On failure (kRefused) nothing changes. May be called from any
-// thread, also after the listener was destroyed.
+// Reads certificates and keys again, from the same or other files. Connections
+// that are accepted afterwards use them. On failure, returns kRefused and
+// changes nothing. May be called from any thread, even after the listener was
+// destroyed.
 using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
@@ -267,31 +283,33 @@ using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 [[nodiscard]] rocksdb::Status MakeTlsDialer(const HostPort& where,
                                             const TlsFiles& files,
                                             std::unique_ptr<Dialer>* dialer);
-// Returns warnings about usable files: a key that others can read, or a
-// certificate that has expired or expires soon.
+// Returns warnings about files that can be used, for example a key that other
+// accounts can read, or a certificate that expires soon.
 std::vector<std::string> TlsWarnings(const TlsFiles& files);
-// Times at which the certificates of TLS files expire, in seconds since 1970.
-// 0: unknown.
+// Times at which the certificates in TlsFiles expire, in seconds since 1970. 0:
+// unknown.
 struct CertificateEnds {
-  uint64_t cert_seconds = 0;  // earliest in files.cert; then TLS fails
-  uint64_t ca_seconds = 0;    // latest in files.ca, since old CAs may remain
+  // Earliest expiry of a certificate in files.cert. TLS fails after this time.
+  uint64_t cert_seconds = 0;
+  // Latest expiry of a CA in files.ca. Old CAs may remain in the file.
+  uint64_t ca_seconds = 0;
 };
 CertificateEnds EndsOfCertificates(const TlsFiles& files);
 
 inline constexpr uint32_t kDefaultCertificateDays = 825;
 inline constexpr uint32_t kMaxCertificateDays = 3650;
 
-// Makes a CA: dir/ca.pem, valid for ten years, and dir/ca.key, which only this
-// account may read and which never leaves this machine. Makes `dir` if it is
-// missing.
+// Makes a CA. Writes dir/ca.pem, which is valid for ten years, and dir/ca.key.
+// Only this account may read the key, and the key stays on this machine.
+// Creates `dir` if it is missing.
 //   kRefused   one of the files exists
 //   kInternal  a file could not be written
 [[nodiscard]] rocksdb::Status MakeCertificateAuthority(const std::string& dir);
 
-// Issues a certificate of the CA in `dir` for the DNS or IP names `hosts`:
-// writes cert.pem, key.pem and ca.pem into the new directory dir/HOST, named
-// after the first host. The certificate is valid for both sides, since a host
-// may serve and pull. *files receives the paths, *until_seconds the expiry in
+// Issues a certificate for the DNS or IP names `hosts`, signed by the CA in
+// `dir`. Writes cert.pem, key.pem and ca.pem into the new directory dir/HOST,
+// where HOST is the first name. Both a serving and a pulling side can use the
+// certificate. *files receives the paths, and *until_seconds the expiry in
 // seconds since 1970.
 //   kRefused   no CA in `dir`, dir/HOST exists, or a name is not a host name
 //   kInternal  a file could not be written
