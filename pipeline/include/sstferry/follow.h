@@ -144,7 +144,7 @@ struct PromoteOptions {
   // before it. Messages that show a command contain them.
   std::string hook_words;
   // Waits until a running follower has received everything and reports that the
-  // source is closed; only reports from after the begin of this promotion
+  // source is closed; only reports from after the start of this promotion
   // count. `wait` limits this time; 0: no limit.
   bool after_source_closed = false;
   std::chrono::milliseconds wait{0};

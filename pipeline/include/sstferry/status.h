@@ -210,7 +210,7 @@ std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases a snapshot that a source directory retains for a transfer. `id` is
-// the begin of the transfer's id (8 to 32 hex digits). If a running server uses
+// a prefix of the transfer's id (8 to 32 hex digits). If a running server uses
 // the snapshot, this function asks that server to release it.
 //   kRefused  no such snapshot, or several: the message lists them
 //   kBusy     a target is connected to the snapshot
