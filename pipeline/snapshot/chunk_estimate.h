@@ -1,4 +1,5 @@
-// Estimates how much of a database is obsolete, without reading its entries.
+// Estimates how many bytes of a database are obsolete (overwritten or deleted),
+// without reading its entries.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +19,20 @@ inline bool IsAmong(const std::vector<std::string>& families,
          std::find(families.begin(), families.end(), name) != families.end();
 }
 
-// Estimates the size of the tables and blob files of `families` (empty: all)
-// without obsolete data. Uses the MANIFEST and the properties of some tables in
-// `directory`. Skips unreadable tables. If no table can be read, all bytes
-// count as live.
+// Estimates the size of the live data in the tables and blob files of
+// `families` (empty: all families). Uses the MANIFEST and the properties of
+// some tables in `directory`. Skips tables that cannot be read. If no table can
+// be read, counts all bytes as live.
 uint64_t EstimateChunkBytes(const std::string& directory,
                             const ManifestState& state,
                             const OptionsText& options,
                             const std::vector<std::string>& families);
 
-// Returns the bytes of tables that overlap other tables: all tables except a
-// set of tables without overlaps, chosen from the bottom level up. Returns 0 if
-// the comparator is not bytewise or reverse bytewise. RocksDB estimates live
-// data in the same way.
+// Returns the total size of the tables that overlap other tables. Chooses
+// tables that do not overlap each other, from the bottom level up, and adds up
+// the tables that were not chosen. RocksDB estimates live data in the same way.
+// Returns 0 if the comparator is not RocksDB's bytewise or reverse bytewise
+// comparator.
 uint64_t OverlappedBytes(const ManifestFamily& family);
 
 }  // namespace sstferry

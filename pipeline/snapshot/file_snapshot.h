@@ -1,5 +1,6 @@
-// A snapshot whose files are read unchanged. RocksDB does not open it, so it
-// needs no comparator, no merge operator and no recovery.
+// A snapshot for clones, whose files are sent unchanged. RocksDB does not open
+// the snapshot. So this process does not need the application's comparator and
+// merge operator, and replays no WALs.
 #pragma once
 
 #include <memory>
@@ -13,53 +14,56 @@
 
 namespace sstferry {
 
-// Checks that all files of `state` are in `directory`, and that no program
-// other than RocksDB stores values there.
-//   kRefused  a clone cannot contain the database
+// Checks that `directory` has all files of `state`, and that no program other
+// than RocksDB (such as Titan) keeps values there.
+//   kRefused  the database cannot be cloned
 [[nodiscard]] rocksdb::Status CheckClonable(const std::string& directory,
                                             const ManifestState& state);
-// Adds what the tables and blob files of `state` require of the RocksDB that
-// opens them. Skips tables that were removed meanwhile.
+// Adds to *needs what a RocksDB must support to open the tables and blob files
+// of `state`. Skips tables that were removed meanwhile.
 [[nodiscard]] rocksdb::Status ReadNeeds(const std::string& directory,
                                         const ManifestState& state,
                                         Needs* needs);
-// Checks that the application's RocksDB (unknown: any release) can open files
-// with these needs. The process that receives a clone does not open its files.
-//   kIncompatible  it is too old
+// Checks that the application's RocksDB release can open files with these
+// needs. If the release is unknown, any needs are accepted. The check is
+// necessary because the process that receives a clone does not open it.
+//   kIncompatible  the release is too old
 [[nodiscard]] rocksdb::Status CheckOpens(const Needs& needs,
                                          const RocksDbRelease& application);
 
-// Removes from *state the column families that are not in `wanted` (empty:
-// keeps all), and from *files their tables and blob files. Keeps files that
-// belong to no family, because RocksDB may need them.
+// Restricts a clone to the column families in `wanted` (empty: keeps all
+// families). Removes other families from *state, and their tables and blob
+// files from *files. Keeps files that belong to no family, because RocksDB may
+// need them.
 //   kRefused  a wanted family does not exist
 [[nodiscard]] rocksdb::Status KeepFamilies(
     const std::vector<std::string>& wanted, ManifestState* state,
     std::vector<CloneFile>* files);
-// Note for the operator: if a clone has only some families, its WALs contain
-// entries of all families.
+// Note for the operator of a clone that has only some families. It says that
+// the clone's WALs have entries of all families.
 extern const char kWalsOfAllFamilies[];
 
-// A snapshot that is read as files. Ownership and threads are as for Snapshot.
-// db() is null, and families() have only their names.
+// A snapshot whose files are read, instead of its entries. Ownership and
+// threads are as described for Snapshot. db() returns null. In families(), only
+// the names are set.
 class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
       : Snapshot(dir->path(), dir->own_path()),
         dir_(std::move(dir)),
         db_(dir_->db()) {}
-  // Makes a snapshot only for Look(), which uses the files of `database_dir`
-  // itself.
+  // Makes an object for Look(), which reads the files in `database_dir` itself
+  // instead of a private directory.
   explicit FileSnapshot(const std::string& database_dir)
       : Snapshot(database_dir, database_dir), db_(database_dir) {}
 
-  // Takes the snapshot. If `pinned` is not null, uses the files that it
-  // describes, which are already in the directory. Returns the errors of
-  // Snapshot::Create(), but accepts unknown comparators, merge operators and
-  // transactions.
+  // Takes the snapshot. If `pinned` is not null, the files are already in the
+  // private directory, and `pinned` describes them. Accepts unknown
+  // comparators, merge operators and transactions. Otherwise returns the same
+  // errors as Snapshot::Create().
   [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options,
                                      const SnapshotFiles* pinned);
-  // Reads the snapshot in a directory that another process left behind.
+  // Reads a snapshot that another process has left in the private directory.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state);
   [[nodiscard]] rocksdb::Status Look(const SnapshotOptions& options) {
@@ -73,22 +77,24 @@ class FileSnapshot : public Snapshot {
   const ClonedFiles* files() const override { return &files_; }
 
  private:
-  // Reads all facts from the files.
+  // Reads the files and sets all facts of the snapshot.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
   [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
                                              const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
-  // Reads one table; adds its entry count to *entries.
+  // Reads the properties of one table. Adds the number of its entries to
+  // *entries.
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
                                           CloneFile* file, uint64_t* entries);
   [[nodiscard]] rocksdb::Status ReadWals(const ManifestState& state,
                                          WalContents* wals);
-  // Computes the content digest. Called after the functions above.
+  // Computes the digest of the snapshot's contents. Called last, because it
+  // needs the results of the functions above.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 
   const std::unique_ptr<PrivateDir> dir_;  // null for Look()
-  const std::string db_;                   // directory of the files
+  const std::string db_;                   // directory that has the files
   ClonedFiles files_;
 };
 

@@ -1,7 +1,8 @@
-// Reads and writes the lease file of a private directory, and decides if a
-// directory may be removed. Files are not trusted: directories and files that
-// belong to another user, or that others can write, are never used, and every
-// length is limited.
+// Reads and writes the lease file of a snapshot's private directory, and
+// decides if the directory may be removed. A lease says for which transfer, and
+// how long, the snapshot is retained. The code does not trust the files: it
+// never uses a directory or a lease that belongs to another user or that others
+// can write, and it limits every length.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace sstferry {
 enum class LeaseState {
   kNone,     // no lease file
   kGood,
-  kBad,      // damaged, or not a regular file
-  // Another account owns the directory or can write to it, so this process must
-  // not change it; or the directory cannot be opened now.
+  kBad,  // the file is damaged, or not a regular file
+  // Another account owns the directory or can write to it. Or the directory
+  // cannot be opened now. In both cases, this process must not change it.
   kForeign,
   kUnknown,  // the file cannot be read now
 };
@@ -30,20 +31,21 @@ LeaseState ReadLease(const std::string& path, Lease* lease);
 [[nodiscard]] rocksdb::Status WriteLease(const std::string& path,
                                          const Lease& lease);
 
-// Removes the lease, if any. The snapshot is then no longer retained for its
-// transfer.
+// Removes the lease, if there is one. The snapshot is then no longer retained
+// for a transfer.
 void RemoveLease(const std::string& path);
 
-// Returns true if `path` is a directory that only this user can write and that
-// contains only regular files.
+// Returns true if only this user can write to the directory `path`, and if it
+// contains only regular files and links to regular files.
 bool HoldsOnlyFiles(const std::string& path);
 
 // Clock and time limits of leases.
 struct LeaseRules {
-  // Returns seconds since 1970; null: uses the system's clock.
+  // Returns the current time in seconds since 1970. Null: uses the system's
+  // clock.
   std::function<uint64_t()> wall_seconds;
-  // Returns the maximum number of seconds that the reader grants to a lease;
-  // null: grants the lease's ttl_seconds.
+  // Returns the maximum time in seconds for which this process retains a
+  // snapshot with this lease. Null: uses the lease's own ttl_seconds.
   std::function<uint64_t(const Lease&)> max_ttl;
 
   uint64_t Now() const;

@@ -1,5 +1,6 @@
-// The application's own files in a source's directory (format/other_file.h).
-// They are read in their current state, not in a snapshot's.
+// Reads the application's own files in a source's directory, for example a
+// config file next to the database (see format/other_file.h). A snapshot does
+// not include these files. They are read as they are at the time of the call.
 #pragma once
 
 #include <string>
@@ -10,15 +11,15 @@
 
 namespace sstferry {
 
-// Lists the files, sorted by name, at most kMaxOtherFiles; *unlisted is the
-// number of further files. Skips directories. kSourceError: the directory
-// cannot be read.
+// Lists the application's files, sorted by name. Lists at most kMaxOtherFiles
+// files; *unlisted is the number of files beyond this limit. Skips directories.
+//   kSourceError  the directory cannot be read
 [[nodiscard]] rocksdb::Status ListOtherFiles(const std::string& database_dir,
                                              std::vector<OtherFile>* files,
                                              uint64_t* unlisted);
 
-// Reads one file completely. *is_private: fewer accounts can read the file than
-// can read the database's CURRENT.
+// Reads one file completely. Sets *is_private to true if fewer accounts can
+// read this file than can read the database's CURRENT.
 //   kSourceError  the file was removed, grew, belongs to another account or
 //                 cannot be read; or it changed each time it was read
 [[nodiscard]] rocksdb::Status ReadOtherFile(const std::string& database_dir,

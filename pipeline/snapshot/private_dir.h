@@ -1,12 +1,15 @@
-// The private directory of a snapshot. It is next to the source, or under
-// another parent on the same file system, or anywhere if the source's file
-// system is read-only. Its name and its lock mark it as sstferry's. The name
-// alone does not: whoever may write to the parent can rename another directory
-// to it. Its owner process holds its lock and removes it.
+// The directory in which sstferry keeps the files of one snapshot (a private
+// directory). It is next to the source, or in another directory on the same
+// file system. If the source's file system is read-only, it may be anywhere.
+//
+// Its owner is the process that holds its lock; the owner also removes it. A
+// private directory has a typical name and a lock with the directory's inode
+// number. The name alone proves nothing, because any account that can write to
+// the parent can give this name to another directory.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
-//     lock    names the directory's inode; the owner holds its flock; another
-//             process that gets the lock may remove the directory
+//     lock    has the directory's inode number; the owner holds its flock; if
+//             another process gets the lock, it may remove the directory
 //     held/   links that only keep the source's files alive
 //     db/     the database that RocksDB opens
 //     lease   the transfer for which the snapshot is retained, and how long
@@ -31,33 +34,34 @@ namespace sstferry {
 
 // Owns one private directory.
 //
-// Ownership: the destructor removes the directory and its contents, except
-//   after Keep(true). If a process crashes, RemoveLeftoverSnapshots() in a
-//   later process removes its directories.
-// Threads:   used by one thread.
+// Ownership: the destructor removes the directory with its contents, except
+// after Keep(true). If the process crashes, RemoveLeftoverSnapshots() in a
+// later process removes the directory. Threads:   used by one thread.
 class PrivateDir {
  public:
-  // Checks that Create() could make a directory in `parent`; makes none.
+  // Checks that Create() can make a directory in `parent`, without making one.
   [[nodiscard]] static rocksdb::Status CheckParent(const std::string& parent);
 
-  // Creates a private directory. `parent` is a real path.
-  // kSourceError  the parent is not writable (the message says what to do).
-  // kNoSpace      the parent's file system is full.
+  // Creates a private directory. `parent` is a path without symbolic links.
+  //   kSourceError  the parent is not writable (the message says what to do).
+  //   kNoSpace      the parent's file system is full.
   [[nodiscard]] static rocksdb::Status Create(
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
-  // Makes a directory next to the private directory `path`, with links to the
-  // files in the db/ of `path`, so that the same snapshot gets a second lease.
-  // This process opens `path` by `own_path`. `copies_wals`: copies the WALs
-  // instead of linking them, because RocksDB may change them.
+  // Makes a second private directory with the same snapshot as the directory
+  // `path`, so that the snapshot can get a second lease. The new directory is
+  // next to `path` and has links to the files in its db/. This process can
+  // reach `path` by `own_path`. If `copies_wals` is true, copies the WALs
+  // instead, because RocksDB may change them.
   [[nodiscard]] static rocksdb::Status CreateLinked(
       const std::string& path, const std::string& own_path,
       std::unique_ptr<PrivateDir>* result, bool copies_wals = false);
 
-  // Takes over a directory that another process left behind with a lease.
-  // Returns OK and null if another process holds its lock, if it belongs to
-  // another user, or if sstferry did not make it.
+  // Takes over a directory that another process has left behind with a lease.
+  // Sets *result to null and returns OK if another process holds the
+  // directory's lock, if it belongs to another user, or if sstferry did not
+  // make it.
   //   kSnapshotGone  its lock was not made for this directory
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& path, std::unique_ptr<PrivateDir>* result);
@@ -66,28 +70,29 @@ class PrivateDir {
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
 
-  // Returns the directory's original path. Any account that may write to the
-  // parent can give this path to another directory.
+  // Returns the path at which the directory was created. Another account that
+  // can write to the parent may have moved the directory and put another one
+  // there.
   const std::string& path() const { return path_; }
-  // Returns a path that leads to the directory as long as this object exists,
-  // even after a rename.
+  // Returns a path that leads to the directory while this object exists, even
+  // if the directory is renamed.
   const std::string& own_path() const { return own_path_; }
   std::string pinned() const { return own_path_ + "/held"; }
   std::string db() const { return own_path_ + "/db"; }
   std::string options() const { return own_path_ + "/options"; }
   std::string replay() const { return own_path_ + "/replay"; }
 
-  // Sets a function that receives the reason if the directory cannot be
-  // removed. May be null.
+  // Sets a function for messages. If the directory cannot be removed, the
+  // function receives the reason. May be null.
   void set_log(std::function<void(const std::string&)> log) {
     log_ = std::move(log);
   }
 
-  // Makes the directory outlive this object if `keep` is true, so that another
-  // object can adopt it.
+  // If `keep` is true, the destructor does not remove the directory, so that
+  // another object can take it over by Adopt().
   void Keep(bool keep) { keep_ = keep; }
 
-  // Empties held/ and db/.
+  // Removes everything in held/ and db/.
   [[nodiscard]] rocksdb::Status Clear();
 
  private:
@@ -107,33 +112,37 @@ class PrivateDir {
   std::function<void(const std::string&)> log_;
 };
 
-// Asks the owner of a private directory to release its snapshot.
+// Asks the owner of a private directory to release its snapshot. The owner
+// finds the request by IsReleaseAsked().
 [[nodiscard]] rocksdb::Status AskForRelease(const std::string& path);
 bool IsReleaseAsked(const std::string& path);
-// Removes the request, after the owner refused or the asking process gave up.
+// Removes the request for a release, because the owner has refused it or the
+// process that asked no longer waits.
 void ForgetRelease(const std::string& path);
 
-// Lists the private directories under `parent`, sorted by name.
+// Lists the private directories in `parent`, sorted by name.
 [[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,
                                               std::vector<std::string>* paths);
 
-// Removes the private directories under `parent` whose owner process has ended
-// and whose lease is missing or expired. The owner has ended if its lock is
-// free, or if the directory has no lock, holds nothing and is older than a
-// minute (the owner crashed while it made or removed the directory). Never
-// changes directories of running owners or other users. If a lease's renewal
-// time is in the future (the clock was set back), sets it to now. Ignores
-// directories that disappear meanwhile. `log` (may be null) receives one line
-// per removed directory.
+// Removes private directories in `parent` that no process needs: their owner
+// has ended, and their lease is missing or expired. `log` (may be null)
+// receives one line for each removed directory.
+//
+// The owner has ended if its lock is free. If a directory has no lock, is older
+// than a minute and is empty, its owner has crashed while it made or removed
+// the directory. Directories of running owners and of other users are never
+// changed, and directories that disappear meanwhile are ignored. If the renewal
+// time of a lease is in the future because the clock was set back, it is set to
+// the present.
 //   kSourceError  a directory cannot be read or removed, or has a lock that
 //                 Create() did not make for it; such a directory is not changed
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,
     const std::function<void(const std::string&)>& log,
     const LeaseRules& rules = {});
-// Calls RemoveLeftoverSnapshots() before a new private directory is made in
-// `parent`, which may be missing. Logs failures, because leftovers do not
-// prevent a snapshot. `log` may be null.
+// Calls RemoveLeftoverSnapshots() before a private directory is made in
+// `parent`. `parent` may be missing. Failures are only logged, because old
+// directories do not prevent a new snapshot. `log` may be null.
 void RemoveLeftovers(const std::string& parent, const LogFunction& log);
 
 }  // namespace sstferry

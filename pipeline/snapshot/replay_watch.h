@@ -1,5 +1,6 @@
-// Records which WAL entries RocksDB replayed. Depending on the recovery mode,
-// RocksDB drops records but returns OK, and its log is not reliable about this.
+// Finds out which WAL records RocksDB has replayed when it opened a database.
+// In some recovery modes, RocksDB drops records and still returns OK. RocksDB's
+// own log does not always mention this.
 #pragma once
 
 #include <cstdarg>
@@ -17,28 +18,30 @@
 
 namespace sstferry {
 
-// Watches one recovery. Must outlive the database that is opened with it.
+// Watches the recovery of one database. The object must exist as long as the
+// database is open.
 //
 // Threads: RocksDB calls it from the thread that opens the database.
 class ReplayWatch : public rocksdb::WalFilter {
  public:
-  // `expected` are the records that the recovery must replay. It may replay
-  // more records after these only if `may_follow` is true, which is set if a
-  // WAL ends inside a record. `stopped` (may be null) is polled at each record;
-  // the replay ends when it returns true.
+  // `expected` has the records that the recovery must replay. If a WAL ends
+  // inside a record, `may_follow` is true, and the recovery may replay more
+  // records after these. `stopped` (may be null) is called for each record. If
+  // it returns true, the replay ends.
   ReplayWatch(const ReplayedRecords& expected, bool may_follow,
               std::function<bool()> stopped = nullptr);
   ~ReplayWatch() override;
 
-  // Sets the options so that this object watches the recovery of the database
-  // that is opened with them, and RocksDB writes no LOG file.
+  // Changes the options of the database so that this object watches its
+  // recovery, and RocksDB writes no LOG file.
   void Watch(rocksdb::DBOptions* options);
 
-  // Returns true if the recovery replayed exactly the expected records.
+  // Returns true if the recovery has replayed the expected records, and no
+  // other records unless they are allowed.
   bool IsComplete() const;
   uint64_t replayed() const { return seen_.count; }
-  // Returns the first warning that RocksDB logged since the recovery began, for
-  // messages; may be empty.
+  // Returns the first warning that RocksDB has logged since the recovery began,
+  // for use in a message. May be empty.
   std::string warning() const;
 
   const char* Name() const override { return "sstferry.ReplayWatch"; }
@@ -59,7 +62,8 @@ class ReplayWatch : public rocksdb::WalFilter {
   const std::function<bool()> stopped_;
   const std::shared_ptr<Warnings> warnings_;
   ReplayedRecords seen_;
-  bool has_expected_ = false;  // seen_ equalled expected_ at some record
+  // True if seen_ was equal to expected_ after some record.
+  bool has_expected_ = false;
 };
 
 }  // namespace sstferry

@@ -1,6 +1,7 @@
-// A snapshot: an open copy of a database at one point in time, in a private
-// directory, with all data in SST files. Nothing is written into the source.
-// snapshot_files.h describes how the point in time is chosen.
+// A snapshot: a copy of a database at one point in time, in a private
+// directory. sstferry writes nothing into the source. Usually RocksDB opens the
+// copy and flushes its WALs, so that all data is in SST files. snapshot_files.h
+// describes how the point in time is chosen.
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,9 @@
 
 namespace sstferry {
 
-// End of the WALs in a snapshot of an earlier moment: the first `bytes` bytes
-// (complete records) of the WAL `number` are included.
+// Excludes the latest WAL records from a snapshot. Only the first `bytes` bytes
+// of the WAL `number` are included, which end with a complete record. Later
+// WALs are not included.
 struct WalLimit {
   uint64_t number = 0;
   uint64_t bytes = 0;
@@ -33,43 +35,44 @@ struct WalLimit {
 
 struct SnapshotOptions {
   std::string database_dir;
-  // Parent of the private directory, on the source's file system unless that is
-  // read-only. Empty: the parent directory of database_dir, or a directory for
-  // temporary files (SnapshotParent()).
+  // Directory in which the private directory is made. It must be on the
+  // source's file system, unless that is read-only. Empty: the parent directory
+  // of database_dir, or a directory for temporary files (see SnapshotParent()).
   std::string snapshot_dir;
   std::vector<std::string> families;  // empty: all
-  // Total memtable size of all families during the replay and flush of WALs.
+  // Total size of all memtables while WALs are replayed and flushed.
   uint64_t write_buffer_bytes = 32u << 20;
   int max_open_files = 64;
-  // Maximum of WAL bytes that are replayed into memory if flushing is
-  // impossible.
+  // If the WALs cannot be flushed, their entries stay in memory. This is then
+  // the maximum size of the WALs.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Time limit for further rounds if the source changes during each round. Does
-  // not include the first read of the WALs, which may take minutes.
+  // Time limit if the source changes during each round, so that another round
+  // is needed. Excludes the first read of the WALs, which may take minutes.
   std::chrono::milliseconds deadline{60'000};
-  // Time to wait for an OPTIONS file that describes a new family.
+  // Time to wait until an OPTIONS file describes a new column family.
   std::chrono::milliseconds options_patience{3'000};
-  // WAL directory, which overrides OPTIONS. Empty: found by
-  // snapshot_wal_place.h.
+  // WAL directory, which overrides OPTIONS. Empty: snapshot_wal_place.h finds
+  // the directory.
   std::string wal_dir;
-  // End of the WALs: later records are ignored. The MANIFEST must not contain
-  // anything newer than the records before the limit. Not set: includes all
-  // records.
+  // Where to end the WALs. Records after this limit are ignored. The MANIFEST
+  // must not contain anything that is newer than the records before the limit.
+  // Not set: all records are included.
   std::optional<WalLimit> wal_limit;
-  // Other directories with tables (path 0 of db_paths or cf_paths).
+  // Other directories to search for tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
-  // Reads the files unchanged: nothing is opened, replayed or flushed.
-  // `families` then selects tables and blob files; the MANIFEST and the WALs
-  // contain all families.
+  // Takes a snapshot for a clone: the files are read unchanged, and RocksDB
+  // neither opens nor flushes them. `families` then selects tables and blob
+  // files. The MANIFEST and the WALs still have all families.
   bool as_files = false;
-  // The caller will read only entries of this interval, and calls Fetch()
-  // before. Not set: it may read all entries. Only archives use this.
+  // Keys that the caller will read, after a call of Fetch(). Not set: the
+  // caller may read all keys. Used only for archives.
   std::optional<KeyInterval> interval;
   OperatorRegistry registry;
-  std::function<bool()> cancelled;  // polled between steps; may be null
-  // Counts the bytes that are read from an archive and, if `cancelled` is set,
-  // from the copy's tables: a target waits for the plan only while this grows.
-  // May be null; must outlive the snapshot.
+  // Returns true to end the call. Called between steps. May be null.
+  std::function<bool()> cancelled;
+  // Counts bytes that are read from an archive and, if `cancelled` is set, from
+  // the copy's tables. A target waits for a plan only while this number grows.
+  // May be null. Must exist as long as the snapshot.
   std::atomic<uint64_t>* read_bytes = nullptr;
   LogFunction log;                  // may be null
 };
@@ -79,38 +82,39 @@ class PrivateDir;
 class SnapshotFiles;
 class UnitSource;
 
-// Makes the private directory of a snapshot. `options.database_dir` is a real
-// path.
+// Makes the private directory of a snapshot. options.database_dir must be a
+// path without symbolic links.
 [[nodiscard]] rocksdb::Status MakePrivateDir(const SnapshotOptions& options,
                                              std::unique_ptr<PrivateDir>* dir);
 
-// State of a retained snapshot that another process took.
+// Facts about a retained snapshot that another process has taken.
 struct RetainedState {
   uint64_t sequence = 0;
   std::string database_id;
-  bool read_only = false;  // value of wal_not_flushed()
-  uint64_t wal_bytes = 0;  // value of SnapshotCounters::wal_bytes_copied
+  bool read_only = false;  // see wal_not_flushed()
+  uint64_t wal_bytes = 0;  // see SnapshotCounters::wal_bytes_copied
 };
 
 // A column family of an open snapshot.
 struct SnapshotFamily {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Options from the source's OPTIONS file, not those of the private copy.
+  // Options in the source's OPTIONS file. The private copy is opened with other
+  // options.
   rocksdb::ColumnFamilyOptions options;
-  // Name of the merge operator in OPTIONS if this process lacks it; reading a
-  // key with merge operands then fails. Otherwise empty.
+  // Name of the merge operator in OPTIONS, if this process does not have the
+  // operator. Keys with merge operands can then not be read. Otherwise empty.
   std::string unknown_merge_operator;
 };
 
-// The files of a snapshot that is read as files, sorted by kind and number, and
-// their requirements on the RocksDB that will open them. They are in
-// own_path()/db, unless units() reads them. If unit_bytes is 0, they can be
-// split into units of any size.
+// The files of a snapshot for a clone, sorted by kind and number, and what they
+// require of the RocksDB that will open them. The files are in own_path()/db,
+// unless units() reads them. If unit_bytes is 0, a file can be split into units
+// of any size.
 struct ClonedFiles : FileSet {
   Needs needs;
-  // Number of entries in each family's tables, if the tables' properties have
-  // it.
+  // Number of entries in the tables of each column family, if the tables'
+  // properties have this number.
   std::map<std::string, uint64_t> entries;
 };
 
@@ -118,7 +122,8 @@ struct SnapshotCounters {
   uint64_t rounds = 0;
   uint64_t wal_files = 0;
   uint64_t wal_bytes_copied = 0;
-  // Includes links that the final MANIFEST no longer needs.
+  // Number of linked files. Includes files that the MANIFEST no longer needed
+  // in the last round.
   uint64_t files_linked = 0;
   uint64_t live_files = 0;
   uint64_t copy_micros = 0;   // time to link and copy all files
@@ -129,37 +134,37 @@ struct SnapshotCounters {
 struct SnapshotFacts {
   std::vector<SnapshotFamily> families;
   uint64_t sequence = 0;
-  // The id of the source database; empty if it has no permanent id, neither in
-  // an IDENTITY file nor in its MANIFEST.
+  // Id of the source database. Empty if neither an IDENTITY file nor the
+  // MANIFEST has an id.
   std::string database_id;
-  // The text of the newest OPTIONS file; empty if there is no such file.
+  // Text of the newest OPTIONS file. Empty: there is no OPTIONS file.
   std::string options_text;
   // Notes for the operator about the point in time, one sentence each.
   std::vector<std::string> notes;
-  // The point in time in seconds since 1970; 0: the time at which the snapshot
-  // was taken.
+  // Point in time of the data, in seconds since 1970. 0: it is the time at
+  // which the snapshot was taken.
   uint64_t point_in_time_seconds = 0;
-  // The copy is open read-only, with the WALs' entries in memory instead of SST
-  // files.
+  // True if the copy is open read-only. The entries of its WALs are then in
+  // memory instead of SST files.
   bool wal_not_flushed = false;
-  // The WALs that recovery replayed hold a SingleDelete.
+  // True if the WALs that the recovery has replayed contain a SingleDelete.
   bool wal_holds_single_deletes = false;
-  // Recovery may have replayed entries.
+  // True if the recovery may have replayed entries.
   bool wal_holds_entries = false;
   SnapshotCounters counters;
 };
 
-// A snapshot that transfers read.
+// A snapshot of a database, which transfers read.
 //
-// Ownership: owns the RocksDB instance, its handles and the private directory;
-// the destructor removes all of them. Destroy iterators first.
-// Threads:   Create() blocks; afterwards everything is const and safe from any
-// thread.
+// Ownership: owns the RocksDB instance, its handles and the private directory.
+// The destructor removes all of them. The caller must destroy iterators first.
+// Threads:   Create() blocks. Afterwards the object does not change and may be
+// used by any thread.
 class Snapshot {
  public:
-  // Takes a snapshot of a database directory that is closed, a checkpoint, or
-  // open in another process; all three are treated alike. Removes snapshots
-  // next to the source that processes left behind when they crashed.
+  // Takes a snapshot of a database directory. Another process may have the
+  // database open; a checkpoint is also allowed. First removes snapshots next
+  // to the source that crashed processes have left behind.
   //   kSourceError  not a database; a file is missing or cannot be read, linked
   //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.
@@ -172,32 +177,33 @@ class Snapshot {
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Describes the files of a directory in place; creates and pins nothing.
-  // Another process that has the database open may change it at any time; if it
-  // does so during the call, the call may fail with the errors of Create().
-  // Uses only the options database_dir, as_files (true) and cancelled.
+  // Describes the files in a database directory, without a private directory
+  // and without keeping the files alive. If another process changes the
+  // database during the call, the call may fail with the errors of Create().
+  // Uses only the options database_dir, as_files (which must be true) and
+  // cancelled.
   [[nodiscard]] static rocksdb::Status Look(const SnapshotOptions& options,
                                             std::unique_ptr<Snapshot>* result);
 
   // Takes a snapshot of a database that this process has open. First flushes
-  // the memtables and the WAL's buffer, so that the snapshot includes all
-  // earlier writes, also those without WAL. `families` are handles of the
-  // families whose comparators and merge operators RocksDB cannot find by name;
-  // options.database_dir is not used.
+  // the memtables and the WAL's buffer. So the snapshot includes all earlier
+  // writes, even those without a WAL. `families` are handles of the column
+  // families whose comparators and merge operators RocksDB cannot find by name.
+  // Does not use options.database_dir.
   [[nodiscard]] static rocksdb::Status FromOpenDatabase(
       rocksdb::DB* db,
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Makes a snapshot of files that were pinned and copied earlier;
-  // options.database_dir is used only in messages. May be called several times
-  // for one PinnedFiles.
+  // Makes a snapshot of files that `pinned` has already linked and copied. May
+  // be called several times with the same `pinned`. Uses options.database_dir
+  // only in messages.
   [[nodiscard]] static rocksdb::Status OfPinned(
       const SnapshotOptions& options, const PinnedFiles& pinned,
       std::unique_ptr<Snapshot>* result);
 
-  // Opens a retained snapshot that another process took and left behind with a
-  // lease. Does not read the source; options.database_dir is used only in
+  // Opens a retained snapshot that another process has left behind with a
+  // lease. Does not read the source, and uses options.database_dir only in
   // messages.
   //   kSnapshotGone  it cannot be opened, or has another point in time.
   [[nodiscard]] static rocksdb::Status Adopt(
@@ -206,19 +212,20 @@ class Snapshot {
 
   virtual ~Snapshot() = default;
 
-  // Prepares the adoption by another process: writes the files that Adopt()
-  // needs and that are still missing in the private directory.
+  // Prepares the snapshot for Adopt() by another process. Writes those files
+  // into the private directory that Adopt() needs and that are not there yet.
   [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
     return rocksdb::Status::OK();
   }
-  // Makes the directory outlive this object if `keep` is true.
+  // If `keep` is true, the destructor does not remove the private directory.
   virtual void Keep(bool /*keep*/) {}
 
-  // Returns the open copy; null if the snapshot is read as files.
+  // Returns the copy that RocksDB has open. Returns null for a snapshot with
+  // as_files.
   virtual rocksdb::DB* db() const = 0;
-  // Fetches the data that db() needs to read a family's entries in an interval,
-  // if the data is not on this machine (a snapshot of an archive). `cancelled`
-  // is polled.
+  // Makes the entries of a column family in an interval available to db(). Only
+  // a snapshot of an archive has to fetch data for this. `cancelled` is called
+  // from time to time, and ends the call if it returns true.
   //   kDeadPeer               it cannot be fetched at the moment
   //   kCorrupt, kSnapshotGone it is lost: the message says what remains
   //   kNoSpace                there is no room for it
@@ -227,20 +234,23 @@ class Snapshot {
       const std::function<bool()>& /*cancelled*/) const {
     return rocksdb::Status::OK();
   }
-  // Returns the files; null if the snapshot is not read as files.
+  // Returns the snapshot's files. Returns null for a snapshot without as_files.
   virtual const ClonedFiles* files() const { return nullptr; }
-  // Reads the bytes of files(); null: they are in own_path()/db.
+  // Returns an object that reads the bytes of files(). Null: the files are in
+  // own_path()/db.
   virtual UnitSource* units() const { return nullptr; }
-  // Returns the directory; empty if the files are not in a directory (an
-  // archive).
+  // Returns the directory of the snapshot's files: the private directory, or
+  // for Look() the database's own directory. Returns an empty string for an
+  // archive.
   const std::string& directory() const { return directory_; }
-  // Returns a path that leads to the same directory as long as the snapshot
-  // exists, even if the directory is renamed; files are read through this path.
+  // Returns a path that leads to directory() while the snapshot exists, even if
+  // the directory is renamed. Files are read through this path.
   const std::string& own_path() const { return own_path_; }
 
   const SnapshotFacts& facts() const { return facts_; }
-  // families() and database_id() are virtual only for a test that waits in
-  // them: the first is called by a plan, the second by its announcement.
+  // families() and database_id() are virtual only for one test, which blocks in
+  // them. A plan calls families(), and the plan's announcement calls
+  // database_id().
   virtual const std::vector<SnapshotFamily>& families() const {
     return facts_.families;
   }
@@ -259,10 +269,12 @@ class Snapshot {
   const SnapshotCounters& counters() const { return facts_.counters; }
 
  protected:
-  Snapshot() = default;  // without a directory
+  // For a snapshot that has no directory.
+  Snapshot() = default;
   Snapshot(std::string directory, std::string own_path)
       : directory_(std::move(directory)), own_path_(std::move(own_path)) {}
-  // Returns the facts, to be set while the snapshot is taken.
+  // Returns the facts, so that a derived class can set them while it takes the
+  // snapshot.
   SnapshotFacts* mutable_facts() { return &facts_; }
 
  private:

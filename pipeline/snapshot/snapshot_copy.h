@@ -1,5 +1,5 @@
-// A snapshot whose entries are read: RocksDB opens and flushes the private copy
-// of a database.
+// A snapshot whose entries are read. RocksDB opens a private copy of the
+// database and flushes its WALs.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,13 @@ class SnapshotCopy : public Snapshot {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy() override;
 
-  // Takes the copy. If `pinned` is not null, uses the files that it describes.
-  // REQUIRES: the directory is empty or contains those files. Returns the
-  // errors of Snapshot::Create().
+  // Takes the copy. If `pinned` is not null, uses the files that `pinned`
+  // describes. Returns the errors of Snapshot::Create(). REQUIRES: the private
+  // directory is empty, or contains the files of `pinned`.
   [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options,
                                      const SnapshotFiles* pinned);
-  // Opens the copy in a directory that another process left behind. Returns the
-  // errors of Fill().
+  // Opens a copy that another process has left in the private directory.
+  // Returns the errors of Fill().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state);
 
@@ -42,7 +42,7 @@ class SnapshotCopy : public Snapshot {
   void Keep(bool keep) override { dir_->Keep(keep); }
   rocksdb::DB* db() const override { return db_.get(); }
 
-  // Returns the reason for wal_not_flushed(), if that is true.
+  // If wal_not_flushed() is true, returns the reason.
   const std::string& read_only_reason() const { return read_only_reason_; }
 
  private:
@@ -59,7 +59,8 @@ class SnapshotCopy : public Snapshot {
   void Close();
 
   const std::unique_ptr<PrivateDir> dir_;  // must outlive db_
-  // Its file system fails after cancellation; must outlive db_.
+  // Reads and writes through this Env fail after a cancellation. Must outlive
+  // db_.
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<ReplayWatch> watch_;  // must outlive db_
   std::unique_ptr<rocksdb::DB> db_;

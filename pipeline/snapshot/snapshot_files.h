@@ -1,7 +1,7 @@
-// Copies a database directory at one point in time, while another process may
-// be writing to it, and without writing to it: the copy is the state that
-// RocksDB would recover if the owner crashed at that moment. Works in rounds;
-// each round continues with the results of the previous ones:
+// Copies a database directory at one point in time, while another process (the
+// owner) may write to it. The copy is the state that RocksDB would recover if
+// the owner crashed at that time. Works in rounds; each round continues with
+// the results of the previous rounds:
 //
 //   1. read new records of the MANIFEST (snapshot_manifest.h)
 //   2. link each table and blob file in it (snapshot_tables.h)
@@ -12,18 +12,20 @@
 //      MANIFEST's table and blob files to db/
 //   6. wait until OPTIONS describe all families (options/seen_options.h)
 //
-// Link() and Confirm() run these rounds without steps 5 and 6, so that several
-// databases can be pinned at nearly the same moment. First each database is
-// linked, which takes long. Then each is confirmed by a round that reads only
-// new records. Then Take() copies each.
+// For several databases with nearly the same point in time, the steps are
+// divided. First, Link() runs rounds of steps 1 to 4 for each database, which
+// takes long. Then Confirm() runs such a round for each database again; it only
+// reads new records. At last, Take() runs steps 5 and 6 for each.
 //
-// Why this is one point in time: the MANIFEST was the same before and after the
-// WALs were read, and therefore also when their last record was found. If the
-// copy contains a write, it also contains everything that the owner recorded in
-// the MANIFEST before that write (a flush, an ingestion, a new family). The
-// copy does not contain later records. A network file system is asked for each
-// size anew, and a database there is refused if a process of another machine
-// has it open: CheckWriterIsHere() in base/database_open.h.
+// The copy is of one point in time for this reason: the MANIFEST was the same
+// before and after the WALs were read, so it was also the same when the last
+// WAL record was found. If the copy has a write, it also has everything that
+// the owner recorded in the MANIFEST before this write (a flush, an ingestion,
+// a new family). It has no later records.
+//
+// On a network file system, sizes are always read from the server. A database
+// there is refused if a process of another machine has it open (see
+// CheckWriterIsHere() in base/database_open.h).
 #pragma once
 
 #include <chrono>
@@ -48,38 +50,39 @@ namespace sstferry {
 // Threads: one.
 class SnapshotFiles {
  public:
-  // `pinned` and `db` are empty directories on one file system: the source's
-  // file system, unless that is read-only.
+  // `pinned` and `db` are empty directories on the same file system. It is the
+  // source's file system, unless that is read-only.
   SnapshotFiles(const SnapshotOptions& options, std::string pinned,
                 std::string db);
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
 
-  // Runs rounds until a round finds everything linked and nothing changed.
-  // Link(), Confirm() and Take() return the errors of Snapshot::Create().
+  // Runs rounds until all files are linked and nothing has changed during the
+  // last round. Link(), Confirm() and Take() return the errors of
+  // Snapshot::Create().
   [[nodiscard]] rocksdb::Status Link();
   // Runs rounds like Link(). The point in time is that of the last round.
   [[nodiscard]] rocksdb::Status Confirm();
-  // Fills db/ with the point in time of Confirm(), if Confirm() was called and
-  // its WALs can still be copied; otherwise with the current point in time.
+  // Fills db/. Uses the point in time of Confirm(), if Confirm() was called and
+  // the WALs of that time can still be copied. Otherwise uses the current time.
   [[nodiscard]] rocksdb::Status Take();
-  // Return the earliest and the latest possible point in time. Valid after
-  // Confirm() or Take().
+  // Return the bounds of the point in time: it is not before moment_begin() and
+  // not after moment_end(). Valid after Confirm() or Take().
   std::chrono::steady_clock::time_point moment_begin() const {
     return moment_begin_;
   }
   std::chrono::steady_clock::time_point moment_end() const {
     return moment_end_;
   }
-  // Removes the links that only keep files alive.
+  // Removes the links that only keep the source's files alive.
   [[nodiscard]] rocksdb::Status ReleasePinned();
 
   const ManifestState& state() const { return manifest_.state(); }
-  // Returns the text of the newest OPTIONS file; empty if there is no such
+  // Returns the text of the newest OPTIONS file. Empty: there is no OPTIONS
   // file.
   const std::string& options_text() const { return options_text_; }
-  // Returns the name of this file, such as "OPTIONS-000012"; empty if there is
-  // no such file.
+  // Returns the name of the newest OPTIONS file, such as "OPTIONS-000012".
+  // Empty: there is no OPTIONS file.
   const std::string& options_name() const { return seen_options_.name(); }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
@@ -95,8 +98,8 @@ class SnapshotFiles {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // For all functions below, NotFound (a file is missing), Incomplete (there is
-  // no WAL) and TryAgain mean that another round is needed.
+  // If one of the functions below returns NotFound (a file is missing),
+  // Incomplete (there is no WAL) or TryAgain, another round is needed.
   [[nodiscard]] rocksdb::Status Round();
   [[nodiscard]] rocksdb::Status AwaitRound();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
@@ -108,8 +111,8 @@ class SnapshotFiles {
 
   void EndLongStep();
   [[nodiscard]] rocksdb::Status CheckStopped() const;
-  // Returns OK if another round may run, after a pause if needed; otherwise
-  // returns the final error.
+  // Returns OK if another round may run; may sleep before. Otherwise returns
+  // the final error.
   [[nodiscard]] rocksdb::Status Again(const rocksdb::Status& why);
   [[nodiscard]] rocksdb::Status Lost(const std::string& what) const;
   [[nodiscard]] rocksdb::Status CopyIdentity();
@@ -119,22 +122,22 @@ class SnapshotFiles {
   const SnapshotOptions& options_;
   const std::string pinned_;
   const std::string db_;
-  // Time from which the limit `deadline` counts: the begin of Link(), Confirm()
-  // or Take(), or the end of the last long step.
+  // Start of the time that options.deadline limits: the call of Link(),
+  // Confirm() or Take(), or the end of the last long step.
   Clock::time_point start_ = Clock::now();
   int long_steps_ = 0;
-  bool has_read_wals_ = false;  // all of them, in one round
+  bool has_read_wals_ = false;  // one round has read all WALs
   ManifestTail manifest_;
   PinnedTables tables_;
-  // The WAL directory was found for the current MANIFEST file.
+  // True if FindWals() has found the WAL directory since CURRENT last changed.
   bool knows_wals_ = false;
   std::unique_ptr<PinnedWals> pinned_wals_;  // null until FindWals()
   std::string wal_directory_;
   SeenOptions seen_options_;
-  // The rules of the application's recovery, if its mode is
-  // kPointInTimeRecovery. Not set for other modes and for a standby.
+  // How the application's recovery treats WALs, if its wal_recovery_mode is
+  // kPointInTimeRecovery. Not set for other modes, and for a standby.
   std::optional<PointInTime> point_in_time_;
-  // Generation of the MANIFEST that lists the linked files.
+  // Generation of the MANIFEST whose files are linked (ManifestTail).
   uint64_t generation_ = 0;
   uint64_t rounds_ = 0;
   bool confirmed_ = false;  // Confirm() succeeded; Take() has not run yet

@@ -1,7 +1,7 @@
-// Builds the options to open a private copy. They are the options in the
-// source's OPTIONS file, so that RocksDB understands the files, but without
-// settings that would write outside the copy, compact, use unlimited cache, or
-// fail on what recovery finds.
+// Builds the options to open a private copy of a database. RocksDB needs the
+// options in the source's OPTIONS file to understand the files. But some
+// settings are replaced: those that would write outside the copy, compact, use
+// unlimited cache, or make recovery fail.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,26 @@
 
 namespace sstferry {
 
-// How one column family of the private copy is opened.
+// Options to open one column family of the private copy.
 struct FamilyOpening {
   std::string name;
   bool wanted = false;
-  rocksdb::ColumnFamilyOptions source;  // from OPTIONS
-  rocksdb::ColumnFamilyOptions open;    // for the private copy
-  // Names in OPTIONS that are unknown to both RocksDB and the registry.
+  rocksdb::ColumnFamilyOptions source;  // options in OPTIONS
+  rocksdb::ColumnFamilyOptions open;    // options of the private copy
+  // Names in OPTIONS that neither RocksDB nor the registry of the application
+  // knows.
   std::string unknown_comparator;
   std::string unknown_merge_operator;
 };
 
-// How the private copy is opened.
+// Options to open the private copy.
 struct OpenPlan {
   rocksdb::DBOptions db;
   std::vector<FamilyOpening> families;  // all families of the MANIFEST
   bool atomic_flush = false;     // the source's setting
   bool paranoid_checks = true;   // the source's setting
-  // True if an unwanted family cannot be opened. Then only the wanted families
-  // are opened, read-only.
+  // True if a family that the caller does not want cannot be opened. Then the
+  // copy is opened read-only, with only the wanted families.
   bool read_only = false;
   std::string read_only_reason;
   std::vector<std::string> notes;
@@ -45,10 +46,11 @@ struct OpenLimits {
   int max_open_files = 0;
 };
 
-// Plans how to open the database with MANIFEST `state` and OPTIONS
-// `options_text`, which is empty if the source has no OPTIONS file; messages
-// contain `options_name`. An empty `wanted` means all families. A family that
-// OPTIONS do not describe gets default options, and a note in plan->notes.
+// Decides how to open a database. `state` is that of its MANIFEST.
+// `options_text` is the text of its OPTIONS file, or empty if there is none,
+// and `options_name` is the file's name for messages. If `wanted` is empty, all
+// families are wanted. A family that OPTIONS do not describe gets default
+// options, and plan->notes gets a note.
 //   kRefused  a wanted family does not exist, has a comparator that this
 //             process lacks, or uses user-defined timestamps; or OPTIONS cannot
 //             be parsed (then chunks are refused, but a clone is possible).
@@ -60,7 +62,8 @@ struct OpenLimits {
     const std::vector<std::string>& wanted, const OperatorRegistry& registry,
     const OpenLimits& limits, OpenPlan* plan);
 
-// Limits the memtables' size to the WAL bytes that RocksDB will replay.
+// Makes memtables smaller if RocksDB will replay only `wal_bytes` bytes of
+// WALs.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
                        OpenPlan* plan);
 

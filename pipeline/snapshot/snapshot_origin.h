@@ -1,6 +1,6 @@
-// A source that is not a directory on this machine: the sets of an archive.
-// archive/ implements this interface. The code that reads snapshots knows
-// nothing else about archives.
+// Interface for a source that is not a directory on this machine. It has one
+// implementation: archive/ provides the sets of an archive. Other code that
+// reads snapshots does not depend on archives.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@
 
 namespace sstferry {
 
-// Reads the bytes of a snapshot's files, split into units of
-// FileSet::unit_bytes.
+// Reads the files of a snapshot in units of FileSet::unit_bytes bytes.
 //
 // Ownership: belongs to the snapshot. Threads: may be called from any thread.
 class UnitSource {
  public:
   virtual ~UnitSource() = default;
 
-  // Passes all bytes of a unit to `take`, in order, and compares them with the
-  // recorded facts about the unit. `cancelled` is polled.
+  // Passes all bytes of a unit to `take`, in order. Compares the bytes with the
+  // recorded facts about the unit. `cancelled` is called from time to time, and
+  // ends the call if it returns true.
   //   kDeadPeer      the bytes could not be fetched, or were wrong: the caller
   //                  must discard what `take` received and call again
   //   kCorrupt       the bytes are lost: the message says what remains
@@ -32,8 +32,8 @@ class UnitSource {
   [[nodiscard]] virtual rocksdb::Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<rocksdb::Status(const rocksdb::Slice&)>& take) = 0;
-  // Sets the digest of a unit; reads the unit only if its digest is not
-  // recorded. Returns the errors of Read().
+  // Sets *digest to the digest of a unit. If the digest is not recorded, reads
+  // the unit to compute it. Returns the errors of Read().
   [[nodiscard]] virtual rocksdb::Status DigestOf(
       const Part& unit, const std::function<bool()>& cancelled,
       Digest128* digest) = 0;
@@ -47,16 +47,18 @@ class SnapshotOrigin {
  public:
   virtual ~SnapshotOrigin() = default;
 
-  // Takes the snapshot. All snapshots of one kind are equal, even those that
-  // other processes take, until a newer set exists. With as_files, the result
-  // has units(), and only the options `families`, `cancelled` and `read_bytes`
-  // are used; otherwise also `interval`, `snapshot_dir` (empty: the directory
-  // for temporary files), `registry` and `log`.
+  // Takes a snapshot. Until a newer set exists, all snapshots with as_files are
+  // equal, and all others are equal, even if other processes take them.
+  //
+  // With as_files, the result has units(), and only the options `families`,
+  // `cancelled` and `read_bytes` are used. Without as_files, these options are
+  // also used: `interval`, `snapshot_dir` (empty: the directory for temporary
+  // files), `registry` and `log`.
   //   kRefused  there is no such snapshot; marked as a refusal of chunks,
   //             unless as_files
   [[nodiscard]] virtual rocksdb::Status Take(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) = 0;
-  // Ends all current and later calls of this object and its snapshots.
+  // Ends all running and later calls of this object and of its snapshots.
   virtual void Cancel() = 0;
 };
 

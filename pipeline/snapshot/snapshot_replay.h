@@ -1,6 +1,6 @@
-// Reads the records that recovery will replay from a snapshot's copied WALs,
-// before RocksDB opens them, because RocksDB drops records that it does not
-// understand and returns OK.
+// Reads the WAL records that recovery will replay, before RocksDB opens a
+// snapshot's copy. This is necessary because RocksDB drops records that it does
+// not understand, and still returns OK.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,9 @@
 
 namespace sstferry {
 
-// Count and digest of the records that a recovery must replay, or has replayed,
-// in order: the records of all needed WALs, up to the first WAL that ends
-// inside a record. Records after this WAL are not included, because the
-// recovery mode decides if they are replayed.
+// Number and digest of the records that a recovery must replay, or has
+// replayed, in order. If a WAL ends inside a record, records of later WALs are
+// not included, because the recovery mode decides if RocksDB replays them.
 class ReplayedRecords {
  public:
   void Add(uint64_t wal, uint64_t sequence) {
@@ -37,29 +36,31 @@ class ReplayedRecords {
                          const ReplayedRecords&) = default;
 
   uint64_t count = 0;
-  Digest128 digest;  // over each record's WAL number and sequence
+  Digest128 digest;  // of the WAL numbers and sequence numbers of all records
 };
 
 // Facts about the records that recovery will replay from copied WALs.
 struct Replay {
   uint64_t entries = 0;
-  // True if recovery needs allow_2pc.
+  // True if the WALs have prepared transactions, so that recovery needs
+  // allow_2pc.
   bool has_prepare_sections = false;
   bool has_single_deletes = false;
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
-  // Name of the first WAL that ends inside a record; empty: no such WAL.
+  // Name of the first WAL that ends inside a record. Empty: there is none.
   std::string torn;
-  bool is_torn_inside = false;  // a newer WAL follows the torn WAL
+  bool is_torn_inside = false;  // a newer WAL follows that WAL
   ReplayedRecords records;
-  // Not stored in the file: the sequence number of the last entry in these
-  // records, and the families that have merge operands in a WAL.
+  // The two members below are not stored by WriteReplay(). They are the
+  // sequence number of the last of these records, and the families that have
+  // merge operands in a WAL.
   uint64_t newest_sequence = 0;
   std::set<std::string> merging;
 };
 
-// Reads `wals` in `directory`, oldest first. `options` are the recovery's
-// options. The recovery opens the families `opened`, and does not replay WALs
-// that only other families need.
+// Reads `wals` in `directory`; the oldest WAL is first. `options` are those
+// with which the copy will be opened. `opened` are the families that will be
+// opened; WALs that only other families need are not replayed.
 //   kRefused       RocksDB would replay records differently from the source's
 //                  application: the message says why and what to do.
 //   kIncompatible  records that this process's RocksDB does not know.
@@ -71,20 +72,26 @@ struct Replay {
                                          const std::set<std::string>& opened,
                                          Replay* replay);
 
-// Contents of a snapshot's WALs, which this process does not replay.
+// Contents of a snapshot's WALs. This process only reads the WALs and does not
+// replay them.
 struct WalContents {
   uint64_t entries = 0;
-  uint64_t prepared = 0;  // transactions neither committed nor rolled back
-  uint64_t newest_sequence = 0;         // 0: no entry
-  std::set<uint8_t> meta_record_types;  // types of records about the log itself
-  bool prepares_entities = false;       // as in WalFacts
-  std::map<uint64_t, uint64_t> ends;    // WAL number -> end of its last record
-  uint64_t records = 0;                 // number of data records
-  Digest128 digest;                     // over these records and their offsets
+  // Number of transactions that were prepared, but neither committed nor rolled
+  // back.
+  uint64_t prepared = 0;
+  uint64_t newest_sequence = 0;  // 0: there is no entry
+  // Types of the records that describe the WAL itself.
+  std::set<uint8_t> meta_record_types;
+  bool prepares_entities = false;  // see WalFacts
+  // End offset of the last record of each WAL, by the WAL's number.
+  std::map<uint64_t, uint64_t> ends;
+  uint64_t records = 0;  // number of data records
+  // Digest of the data records with their WAL numbers and offsets.
+  Digest128 digest;
 };
 
-// Reads `wals` in `directory`, whose MANIFEST has `state`, oldest first. Works
-// even if this process could not replay them.
+// Reads `wals` in `directory`, whose MANIFEST has the state `state`. The oldest
+// WAL is first. Does not require that this process can replay the WALs.
 //   kRefused       they refer to a blob file that the MANIFEST lacks.
 //   kCorrupt       a record that is not a write batch.
 //   kIncompatible  a record of a type that sstferry does not know.
@@ -92,8 +99,8 @@ struct WalContents {
     const std::string& directory, const std::vector<CopiedWal>& wals,
     const ManifestState& state, WalContents* contents);
 
-// Stores `replay` in a file, for a process that adopts the snapshot.
-// LoadReplay() reads a missing or damaged file as unknown.
+// Stores `replay` in a file, for another process that adopts the snapshot. If
+// the file is missing or damaged, LoadReplay() sets all facts to unknown.
 [[nodiscard]] rocksdb::Status WriteReplay(const std::string& path,
                                           const Replay& replay);
 void LoadReplay(const std::string& path, Replay* replay);

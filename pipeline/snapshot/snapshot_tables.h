@@ -1,10 +1,12 @@
-// Pins a database's table and blob files by hard links in held/, after reading
-// the MANIFEST that lists them. A table may have LevelDB's name, 000012.ldb:
-// RocksDB opens it if 000012.sst does not exist. Its link is named 000012.sst.
+// Keeps a database's table and blob files alive by hard links in held/. The
+// files are those that the MANIFEST lists. LevelDB's name of a table, such as
+// 000012.ldb, is also accepted: RocksDB opens this file if 000012.sst does not
+// exist. Its link is named 000012.sst.
 //
-// RocksDB never opens held/, and only files in the copied MANIFEST move from
-// held/ to db/. A file that the owner made later could have the same number as
-// a new file of the copy, and RocksDB would truncate it through the link.
+// Only files in the copied MANIFEST are moved from held/ to db/, because
+// RocksDB opens db/. Another file of the source could have the same number as a
+// file that RocksDB creates in db/. RocksDB would then truncate the source's
+// file through the link.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +21,26 @@
 
 namespace sstferry {
 
-// The pinned table and blob files of one snapshot. Threads: one.
+// The linked table and blob files of one snapshot. Threads: used by one thread.
 class PinnedTables {
  public:
-  // Searches for files in each of `directories`.
+  // `directories` are searched for the files. `pinned` gets the links.
   PinnedTables(std::vector<std::string> directories, std::string pinned)
       : directories_(std::move(directories)), pinned_(std::move(pinned)) {}
 
-  // Links files that are in `state` and not linked yet. *missing: name of a
-  // file that does not exist; empty if all are linked.
+  // Links the files in `state` that are not linked yet. If a file does not
+  // exist, sets *missing to its name; otherwise *missing is empty.
   //   kRefused      a file is on another path (db_paths, cf_paths).
   //   kSourceError  it cannot be linked (for EXDEV and EPERM the message says
   //                 what to do).
   [[nodiscard]] rocksdb::Status Hold(const ManifestState& state,
                                      std::string* missing);
 
-  // Removes links to files whose name now belongs to another file. After a
-  // restart the owner may reuse a file number.
+  // Removes a link if the file's name now belongs to another file. For example,
+  // the owner may reuse a file number after a restart.
   [[nodiscard]] rocksdb::Status DropOthers();
 
-  // Moves the files in `state` from held/ to `directory`.
+  // Moves the links of the files in `state` from held/ to `directory`.
   //   kCorrupt  a file's size differs from the MANIFEST.
   [[nodiscard]] rocksdb::Status MoveTo(const std::string& directory,
                                        const ManifestState& state,

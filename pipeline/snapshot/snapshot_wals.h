@@ -1,12 +1,12 @@
-// Pins a database's WALs and follows their valid records while the owner writes
-// the newest WAL.
+// Keeps a database's WALs alive, and reads their records while the owner (the
+// process that has the database open) writes the newest WAL.
 //
-// The size of a WAL file does not show where its records end. A recycled file
-// has old records of an earlier WAL after the new ones, and a WAL may end
-// inside a record if its owner crashed or buffers writes. The copy of the
-// newest WAL ends after its last complete record. An older WAL is copied with
-// its torn end, which recovery evaluates. Old records of an earlier WAL are
-// copied only where recovery would stop at them.
+// The size of a WAL file does not show where its last record ends. If RocksDB
+// reuses the file of an older WAL, old records follow the new ones. If the
+// owner crashed or buffers writes, a WAL may end inside a record. The copy of
+// the newest WAL therefore ends after its last complete record. Older WALs are
+// copied with an incomplete last record, which recovery evaluates. Old records
+// in a reused file are copied only where recovery would stop at them.
 #pragma once
 
 #include <cstdint>
@@ -32,69 +32,72 @@ struct CopiedWal {
   uint64_t bytes = 0;
 };
 
-// A recovery with kPointInTimeRecovery.
+// Rules of a recovery with kPointInTimeRecovery.
 struct PointInTime {
-  // The application's RocksDB is at least kStopsAtOldRecords.
+  // True if the application's RocksDB is not older than kStopsAtOldRecords.
   bool stops_at_old_records = true;
-  // The copied WALs will be replayed, perhaps by an older RocksDB.
+  // True if the copied WALs will be replayed, perhaps by an older RocksDB.
   bool replays = true;
 };
 
-// The pinned WALs of one snapshot.
+// The WALs of one snapshot, kept alive by links and open files.
 //
-// Ownership: owns the open files; the creator removes the links in held/.
-// Threads:   one.
+// Ownership: owns the open files. The creator removes the links in held/.
+// Threads:   used by one thread.
 class PinnedWals {
  public:
-  // Pins the WALs in `directory`: by links in `pinned` where possible,
-  // otherwise only by keeping the files open.
+  // Reads WALs in `directory`, and keeps each one open. Where possible, also
+  // makes links to them in `pinned`.
   PinnedWals(std::string directory, std::string pinned);
   ~PinnedWals();
 
-  // Set to false only if the owner is known not to recycle WALs.
+  // Set to false only if the owner is known not to reuse (recycle) WAL files.
   void set_may_recycle(bool may) { may_recycle_ = may; }
-  // Set to true if the database is a standby. Then bytes after the last
-  // complete record of the newest WAL are a record that a crashed follower left
-  // incomplete.
+  // Set to true if the database is a standby. If a follower crashes, the newest
+  // WAL of a standby may end with an incomplete record.
   void set_is_standby(bool is) { is_standby_ = is; }
 
-  // Set to false only if the owner is known to write each record at once
-  // (manual_wal_flush is false).
+  // Set to false only if the owner is known to write each record to the file at
+  // once (manual_wal_flush is false).
   void set_may_buffer(bool may) { may_buffer_ = may; }
 
-  // Ignores bytes after the limit, and later WALs.
+  // Ignores bytes after the limit, and all later WALs.
   void set_limit(const std::optional<WalLimit>& limit) { limit_ = limit; }
 
-  // Set to true if the application recovers with kSkipAnyCorruptedRecords.
+  // Set to true if the application's wal_recovery_mode is
+  // kSkipAnyCorruptedRecords.
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
 
-  // Lists the directory, pins each WAL whose number is at least `oldest`, drops
-  // older and removed WALs, and reads new records. The ends of the WALs are
-  // then those of one point in time, if the MANIFEST did not change meanwhile.
+  // Lists the directory and opens the WALs with numbers from `oldest` on.
+  // Forgets older WALs and WALs that were removed, and reads new records. If
+  // the MANIFEST did not change meanwhile, the ends of all WALs belong to one
+  // point in time.
   //   TryAgain  a WAL disappeared, or the listing may have missed one.
   //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
 
-  // Checks that the WAL ends that Follow() found may be used: each WAL ends
-  // with a complete record, or the bytes after it no longer change or belong to
-  // an earlier WAL in this file.
+  // Checks that the WALs can be copied up to the ends that Follow() has found.
+  // A WAL must end with a complete record. Otherwise the bytes after its last
+  // record must not change any more, or must belong to an older WAL in the same
+  // file.
   //   TryAgain  not yet; the message is the reason.
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
-  // Checks that an application that recovers with kPointInTimeRecovery could
-  // open the database without losing records, if its owner crashed now. This
+  // Checks that the source's application would find all records, if its owner
+  // crashed now and the application recovered with kPointInTimeRecovery. This
   // recovery
   //
   // - stops at a WAL with other bytes after its last record: a torn record, or,
   //   since RocksDB 9.1, an old record of a recycled file;
-  // - continues at a later record only if it continues the sequence numbers of
-  //   the records that were read;
-  // - fails if it stopped, and a family that has tables was flushed after the
-  //   WAL at which it stopped: records of other families may be missing.
+  // - continues after such a stop only at a record that continues the sequence
+  //   numbers of the records before it;
+  // - fails if it has stopped, and a family with tables was flushed after the
+  //   WAL at which it stopped, because records of other families may be
+  //   missing.
   //
-  // Ignores a stop that the recovery of the copied WALs will find, too.
-  // `oldest`: the oldest WAL that recovery reads.
+  // A stop is ignored if the recovery of the copied WALs will also find it.
+  // `oldest` is the number of the oldest WAL that recovery reads.
   //   kSourceError  recovery stops where that of the copied WALs might
   //                 continue, and RocksDB would not open the database or not
   //                 read a WAL
@@ -102,9 +105,10 @@ class PinnedWals {
                                               uint64_t oldest,
                                               const PointInTime& rules) const;
 
-  // Returns the number of bytes that CopyInto() will write.
+  // Returns the number of bytes that CopyInto() will copy.
   uint64_t bytes() const;
-  // Copies bytes() bytes of the WALs, whose ends CheckEnds() has accepted.
+  // Copies bytes() bytes of the WALs to `directory`. CheckEnds() must have
+  // returned OK before.
   //   TryAgain  the owner recycled a WAL meanwhile, or wrote after the end of a
   //             WAL whose end had counted as settled.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
@@ -142,7 +146,7 @@ class PinnedWals {
   uint64_t newest_listed_ = 0;
 };
 
-// Returns the WALs among `names`: number -> name.
+// Finds the names of WALs among `names`, and returns them by WAL number.
 std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names);
 
 }  // namespace sstferry

@@ -1,8 +1,8 @@
-// Distinguishes a WAL that ends inside a record (its owner crashed, or was
-// writing during the copy) from a damaged one. RocksDB does not distinguish
-// them in three cases, in which it reads up to the bad record and stops with
-// status OK: a damaged length in the last block, a damaged type that looks like
-// a recycled WAL's type, and any damage in a recycled WAL.
+// Distinguishes a damaged WAL from a WAL that ends inside a record (its owner
+// crashed, or was writing during the copy). RocksDB treats both alike in three
+// cases: a damaged length in the last block, a damaged type that looks like a
+// recycled WAL's type, and any damage in a recycled WAL. It then reads up to
+// the bad record, and stops with status OK.
 //
 // A WAL is a sequence of 32 KiB blocks. A record does not cross the end of a
 // block; up to 6 bytes at a block's end are unused. All integers are
@@ -22,10 +22,10 @@
 
 namespace sstferry {
 
-// Checks the WAL at `path`, or an open WAL; messages contain `name`. Returns OK
-// for a good WAL, and for one that is truncated or overwritten from some offset
-// on. (Damage to the last record of a recycled WAL may go unnoticed, because
-// its bytes look like those of an earlier WAL in the same file.)
+// Checks the WAL at `path`, or an open WAL. Messages contain `name`. Returns OK
+// for a good WAL, and for a WAL that was truncated or overwritten from some
+// offset on. Damage to the last record of a recycled WAL may go unnoticed,
+// because the damaged bytes look like those of an older WAL in the same file.
 //   kCorrupt      a bad record, and proof that the WAL continued after it or
 //                 that the record was complete; the message contains file and
 //                 offset.
