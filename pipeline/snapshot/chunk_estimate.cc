@@ -11,8 +11,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// Number of tables whose properties are read: enough for an estimate, and quick
-// to read.
+// Number of tables whose properties are read. The number is large enough for an
+// estimate and small enough to be fast.
 constexpr size_t kSampledTables = 64;
 
 constexpr char kForwards[] = "leveldb.BytewiseComparator";
@@ -37,12 +37,12 @@ void AddTable(const std::string& directory, const TableAt& table,
   Descriptor descriptor;
   if (!OpenForeign(directory + "/" + name, &descriptor).ok() ||
       !descriptor.is_open()) {
-    return;  // a compaction has removed it meanwhile
+    return;  // a compaction has removed the table meanwhile
   }
   const DescriptorSource source(descriptor.get(), name, table.bytes);
   SstReader reader;
   if (!reader.Open(&source).ok()) {
-    return;  // another kind of table, or damage, which a pull reports
+    return;  // not a block-based table, or damage, which a pull reports
   }
   const SstProperties& properties = reader.properties();
   sample->bytes += static_cast<double>(table.bytes);
@@ -71,11 +71,11 @@ Sample SampleTables(const std::string& directory, const ManifestState& state,
   return sample;
 }
 
-// Returns the share of all writes that compactions have removed, because they
-// were overwritten or deleted. The estimate assumes that this is also the
-// probability that a key in a table exists in an overlapping table. Example: if
-// 4 million entries of 10 million writes are left, then 60 % of the entries
-// above the last level hide an entry below.
+// Returns the share of all writes that compactions have removed, because a
+// later write replaced or deleted them. The estimate assumes that an entry in
+// an upper level hides an older entry in a lower level with the same
+// probability. For example, if 4 million entries of 10 million writes are left,
+// then 60 % of the entries above the last level hide an entry below.
 double ShareReplaced(const Sample& sample, uint64_t all_bytes,
                      uint64_t last_sequence) {
   if (sample.bytes <= 0 || last_sequence == 0) {
@@ -102,7 +102,8 @@ uint64_t OverlappedBytes(const ManifestFamily& family) {
                      return a->level != b->level ? a->level > b->level
                                                  : a->bytes > b->bytes;
                    });
-  std::map<std::string, std::string> taken;  // last key -> first key, bytewise
+  // Key ranges of the chosen tables: last key -> first key, in bytewise order.
+  std::map<std::string, std::string> taken;
   uint64_t overlapped = 0;
   for (const ManifestFile* const file : files) {
     std::string first = UserKeyOf(file->smallest).ToString();
@@ -127,7 +128,7 @@ uint64_t EstimateChunkBytes(const std::string& directory,
   uint64_t all_bytes = 0;
   const Sample sample = SampleTables(directory, state, &all_bytes);
   const double replaced = ShareReplaced(sample, all_bytes, state.last_sequence);
-  // Assumes that a deletion hides an entry of average size.
+  // Assumes that each deletion hides one entry of average size.
   const double deleted =
       sample.entries > 0 ? sample.deletions / sample.entries : 0;
   double live = 0;

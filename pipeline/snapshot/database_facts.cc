@@ -1,4 +1,4 @@
-// DescribeDatabase() of sstferry/source.h.
+// Implements DescribeDatabase() of sstferry/source.h.
 
 #include <algorithm>
 
@@ -18,16 +18,17 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of searches for the WALs of a database that changes meanwhile.
+// If the database changes during the search for its WALs, the search is
+// repeated up to this number of times in total.
 constexpr int kMaxLooks = 5;
 
-// Sets *why to the reason why these families cannot be cloned, if there is one.
+// If these families cannot be cloned, sets *why to the reason.
 Status FindNoClone(const std::string& directory, ManifestState state,
                    const FactsOptions& asked, std::string* why) {
   RocksDbRelease application;
   if (!asked.application.empty() &&
       !ParseRelease(asked.application, &application)) {
-    return Status::OK();  // the pull itself refuses this value
+    return Status::OK();  // the pull itself refuses this release
   }
   std::erase_if(state.families, [&asked](const auto& family) {
     return !IsAmong(asked.families, family.second.name);
@@ -51,7 +52,7 @@ uint64_t WrittenSeconds(const std::string& directory) {
   ListDirectory(directory, &names).PermitUncheckedError();
   for (const std::string& name : names) {
     if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
-      FileId found;  // stays 0 if unknown
+      FileId found;  // modified_ns stays 0 if the file cannot be looked up
       FileIdOfName(directory + "/" + name, &found).PermitUncheckedError();
       latest = std::max(latest, found.modified_ns / kNanos);
     }

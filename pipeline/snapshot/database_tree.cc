@@ -27,8 +27,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of directories that one search opens. Ends the search in a
-// tree that does not consist of databases.
+// Maximum number of directories that one search opens. Protects against a tree
+// that does not consist of databases.
 constexpr uint64_t kMaxTreeDirectories = 1u << 16;
 constexpr size_t kMaxTreeProblems = 20;
 
@@ -44,8 +44,8 @@ mode_t TypeOf(int parent, const dirent& entry) {
              : 0;
 }
 
-// Sets *holds if the directory has a file that makes it a database. Returns 0,
-// or the error that leaves this unknown.
+// Sets *holds to true if the directory has a file that only a database has.
+// Returns 0, or the error because of which this is unknown.
 int FindDatabase(int directory, bool* holds) {
   *holds = false;
   for (const char* const name : {"CURRENT", kFollowFileName}) {
@@ -63,8 +63,8 @@ class TreeWalk {
  public:
   explicit TreeWalk(DatabaseTree* tree) : tree_(tree) {}
 
-  // Searches the open directory `name` ("" for the top). Returns false if a
-  // limit ends the search.
+  // Searches the open directory `name`; "" is the top directory. Returns false
+  // if a limit has ended the search.
   bool Walk(Descriptor directory, const std::string& name, size_t depth) {
     if (++directories_ > kMaxTreeDirectories) {
       tree_->is_complete = false;
@@ -160,10 +160,11 @@ class TreeWalk {
     }
   }
 
-  // Handles a failed search of `name`: there may be databases at or below it,
-  // so the result is incomplete. Exceptions: a directory that was removed, or
-  // replaced by a link or file, has no database; and below an invalid name, no
-  // path is a valid database name.
+  // Notes that `name` could not be searched. The result is then incomplete,
+  // because there may be databases at or below `name`. It stays complete in two
+  // cases. First, `name` was removed, or replaced by a link or a file. Second,
+  // `name` is not a valid name, so that no path below it is a valid database
+  // name.
   void Overlook(const std::string& name, int error) {
     if (error == 0 || error == ENOENT) {
       return;
@@ -191,7 +192,8 @@ class TreeWalk {
   uint64_t directories_ = 0;
 };
 
-// Returns the file system's own id; if it has none, its device number.
+// Returns the id that the file system has. If it has none, returns its device
+// number.
 uint64_t FileSystemOf(int fd) {
   struct statfs info;
   uint64_t id = 0;
@@ -199,7 +201,7 @@ uint64_t FileSystemOf(int fd) {
   if (fstatfs(fd, &info) == 0) {
     std::memcpy(&id, &info.f_fsid, sizeof(id));
   }
-  FileId found;  // unknown: 0
+  FileId found;  // the inode stays 0 if it is unknown
   if (id == 0) FileIdOf(fd, "", &found).PermitUncheckedError();
   return id != 0 ? id : found.device;
 }

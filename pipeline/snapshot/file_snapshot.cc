@@ -28,7 +28,7 @@ Status CheckNotStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Adds what a family's files require, according to the MANIFEST.
+// Adds the requirements of a family's files, as far as the MANIFEST shows them.
 void AddFamilyNeeds(const ManifestFamily& family, Needs* needs) {
   for (const auto& [number, file] : family.files) {
     if (!file.has_timestamps) {
@@ -41,9 +41,9 @@ void AddFamilyNeeds(const ManifestFamily& family, Needs* needs) {
   }
 }
 
-// Checks that no WAL is shorter than recorded in the MANIFEST
-// (track_and_verify_wals_in_manifest): RocksDB would not open the clone. A WAL
-// may be shorter because it is copied only up to its first damage.
+// Checks that no WAL is shorter than the size that the MANIFEST has recorded
+// (track_and_verify_wals_in_manifest). RocksDB would not open such a clone. A
+// copied WAL may be shorter because it is copied only up to its first damage.
 Status CheckTrackedWals(const ManifestState& manifest,
                         const std::vector<CloneFile>& files) {
   for (const CloneFile& file : files) {
@@ -61,9 +61,9 @@ Status CheckTrackedWals(const ManifestState& manifest,
   return Status::OK();
 }
 
-// Checks that the private snapshot has every copied WAL with the size that was
-// copied. (Tables and blob files are compared with the MANIFEST, which need not
-// list WALs.)
+// Checks that all copied WALs are still in the private directory, with the size
+// that was copied. (Table and blob files are compared with the MANIFEST, but
+// the MANIFEST does not always list WALs.)
 Status CheckCopiedWals(const std::vector<CopiedWal>& copied,
                        const std::vector<CloneFile>& files) {
   for (const CopiedWal& wal : copied) {
@@ -129,7 +129,7 @@ Status ReadNeeds(const std::string& directory, const ManifestState& state,
       Descriptor descriptor;
       const Status opened = OpenForeign(directory + "/" + name, &descriptor);
       if (opened.IsNotFound() || (opened.ok() && !descriptor.is_open())) {
-        continue;  // a compaction has removed it meanwhile
+        continue;  // a compaction has removed the table meanwhile
       }
       RETURN_IF_ERROR(opened);
       FileId table;
@@ -197,7 +197,8 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
   SnapshotFacts* const facts = mutable_facts();
-  // Checks only the directory; ReadManifest() does the same for the files.
+  // At first checks only the directory. ReadManifest() repeats the check for
+  // the files.
   Status status = CheckClonable(options.database_dir, ManifestState());
   if (status.ok() && pinned == nullptr) status = own.Take();
   if (status.ok()) status = own.ReleasePinned();
@@ -322,8 +323,9 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
                                uint64_t* entries) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
-  // The owner of a private link is the owner of the source's file, which
-  // OpenForeign() would reject if the private directory has another owner.
+  // A link in the private directory belongs to the owner of the source's file.
+  // OpenForeign() would reject it if another account owns the private
+  // directory.
   Status status = dir_ != nullptr
                       ? OpenPrivate(db_ + "/" + name, &descriptor)
                       : OpenForeign(db_ + "/" + name, &descriptor);
@@ -331,8 +333,9 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
   const DescriptorSource source(descriptor.get(), name, file->bytes);
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
-    // Another kind of table, or a newer block-based table: it is sent
-    // unchanged, and only the digests on the wire prove that it arrived intact.
+    // Not a block-based table, or a block-based table of a newer RocksDB. The
+    // file is sent unchanged, and only the digests of the transfer show that
+    // the target received it intact.
     AddTableNeeds(reader, &files_.needs);
     file->identity =
         TableIdentity(known, TableOrigin(), &file->identity_is_weak);
@@ -386,9 +389,9 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
   return status;
 }
 
-// Computes the content digest. If the WALs have no records, their numbers and
-// the families' log numbers are not included, because each open of a database
-// changes them.
+// Computes the digest of the snapshot's contents. Each time RocksDB opens a
+// database, it changes the WAL numbers and the families' log numbers. So these
+// numbers are not included if the WALs have no records.
 void FileSnapshot::TellContent(const ManifestState& manifest,
                                const WalContents& wals) {
   std::map<uint64_t, Digest128> identities;

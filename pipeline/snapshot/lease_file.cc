@@ -21,8 +21,8 @@ bool IsOurs(const struct stat& info) {
   return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Reads a file, but stops after more bytes than a lease can have. Returns false
-// after a failure.
+// Reads a file. Stops after more bytes than a lease can have. Returns false if
+// a read fails.
 bool ReadWhole(int fd, std::string* contents) {
   char buffer[16 << 10];
   for (;;) {
@@ -76,8 +76,8 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
 }
 
 Status WriteLease(const std::string& named, const Lease& lease) {
-  // Uses the open directory, because others may give its name to another
-  // directory meanwhile.
+  // Works in the open directory, because another account may give the path
+  // `named` to another directory meanwhile.
   const Descriptor dir = OpenOwnDirectory(named);
   if (!dir.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot open directory", named,
@@ -121,8 +121,8 @@ bool HoldsOnlyFiles(const std::string& path) {
     if (name == "." || name == "..") {
       continue;
     }
-    // A table is a hard link, or a symbolic link that LinkFile() made, to the
-    // source's file, which may belong to any user.
+    // A table in db/ is a link to the source's file, which may belong to any
+    // user. LinkFile() makes a hard link or a symbolic link.
     only_files =
         only_files &&
         fstatat(opened.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -42,7 +42,8 @@ bool IsUnchanged(const struct stat& a, const struct stat& b) {
          a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
 }
 
-// Reads the file once. Returns TryAgain if the file was written meanwhile.
+// Reads the file once. If another process has written to it meanwhile, returns
+// TryAgain.
 Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
                 mode_t* mode) {
   Descriptor file;
@@ -55,8 +56,8 @@ Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
   if (fstat(file.get(), &before) != 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
   }
-  // OpenForeign() also accepts files of root: the application's directory may
-  // have a link to a file that only root may read.
+  // OpenForeign() also accepts files of root. But the application's directory
+  // may have a link to a file that only root may read.
   if (before.st_uid != owner) {
     return CannotRead(path, KeptBackName(KeptBack::kAccount));
   }
@@ -103,7 +104,8 @@ Status ListOtherFiles(const std::string& database_dir,
                      JudgeFile(name, file, owner,
                                kMaxOtherFilesBytes - bytes)};
     files->push_back(listed);
-    // The target's file system may treat two different names as equal.
+    // The target's file system may treat two names as equal that are different
+    // here.
     if (listed.kept_back == KeptBack::kNo && !CheckOtherFiles(*files).ok()) {
       files->back().kept_back = KeptBack::kName;
     } else if (listed.kept_back == KeptBack::kNo) {

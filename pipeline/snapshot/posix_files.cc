@@ -41,14 +41,16 @@ Status WriteAll(int fd, const char* data, size_t size,
   return Status::OK();
 }
 
-// Returns a time in nanoseconds. A time before 1970 counts as unknown.
+// Converts a time to nanoseconds. For a time before 1970, returns 0, which
+// means unknown.
 uint64_t NanosOf(int64_t seconds, int64_t nanos) {
   return static_cast<uint64_t>(
       std::max<int64_t>(seconds * 1'000'000'000 + nanos, 0));
 }
 
-// Finds a file as fstatat() does, but asks the server of a network file system.
-// Its clients answer fstatat() for seconds from a cache, also for an open file.
+// Looks up a file like fstatat(). On a network file system, also asks the
+// server, because the client may answer fstatat() for seconds from its cache,
+// even for an open file.
 Status FindFile(int at, const std::string& name, int flags,
                 const std::string& path, FileId* id) {
   *id = FileId();
@@ -62,7 +64,8 @@ Status FindFile(int at, const std::string& name, int flags,
     return Status::OK();
   }
   int error = errno;
-  // An older container runtime denies system calls that it does not know.
+  // Old container runtimes deny system calls that they do not know, such as
+  // statx().
   if (error == EPERM || error == ENOSYS) {
     struct stat info;
     if (fstatat(at, name.c_str(), &info, flags) == 0) {
@@ -203,8 +206,8 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
 
 namespace {
 
-// Returns true for a Pebble directory, whose files have the same names as
-// RocksDB's.
+// Returns true for a directory of Pebble, another key-value store. Its files
+// have the same names as RocksDB's.
 bool IsOfPebble(const std::string& directory,
                 const std::vector<std::string>& names) {
   std::string newest;
@@ -216,14 +219,14 @@ bool IsOfPebble(const std::string& directory,
       newest = std::max(newest, name);
     }
   }
-  constexpr size_t kHeadBytes = 1024;  // the version is in the first section
+  constexpr size_t kHeadBytes = 1024;  // the first section has pebble_version
   return !newest.empty() &&
          ReadStart(directory + "/" + newest, kHeadBytes)
                  .find("\n  pebble_version=") != std::string::npos;
 }
 
-// Checks that the directory does not belong to Pebble, or to LevelDB, which has
-// no OPTIONS file and another suffix for tables.
+// Checks that the directory belongs neither to Pebble nor to LevelDB. LevelDB
+// has no OPTIONS file, and its tables have another suffix.
 Status CheckIsRocksDb(const std::string& directory) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(directory, &names));
@@ -239,7 +242,8 @@ Status CheckIsRocksDb(const std::string& directory) {
                           " is a Pebble database, and sstferry reads those of "
                           "RocksDB only");
   }
-  // A standby of an earlier version has its record instead of CURRENT.
+  // A standby made by an earlier version has only its own record, and no
+  // CURRENT.
   if (!any([](const std::string& name) {
         return name == "CURRENT" || name == kFollowFileName;
       })) {
@@ -262,8 +266,8 @@ Status CheckIsRocksDb(const std::string& directory) {
 
 namespace {
 
-// Returns advice for a directory that does not exist. The user may have meant
-// the "users" in "db1:users" as a name on another machine.
+// Returns advice for a directory that does not exist. For "db1:users", the user
+// may have meant the database "users" of another machine.
 std::string WayTo(const std::string& given) {
   const size_t colon = given.find(':');
   if (colon == 0 || colon == std::string::npos ||
@@ -271,7 +275,7 @@ std::string WayTo(const std::string& given) {
     return "; expected the directory of a database";
   }
   const std::string host = given.substr(0, colon);
-  // "db1:7420/users" has a port, "db1:users" has no port.
+  // For example, "db1:7420/users" has a port, and "db1:users" has none.
   const size_t slash = given.find_first_not_of("0123456789", colon + 1);
   const bool has_port = slash != std::string::npos && slash > colon + 1 &&
                         given[slash] == '/';
@@ -288,7 +292,7 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
   std::error_code error;
   fs::path rest = fs::absolute(given, error);
   fs::path at;
-  std::set<uid_t> owners;  // owners of the links
+  std::set<uid_t> owners;  // owners of the symbolic links
   int links = 0;
   int fault = error.value();
   for (auto part = rest.begin(); fault == 0 && part != rest.end();) {
@@ -404,7 +408,7 @@ Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
       return ErrnoStatus(EndState::kSourceError, "cannot read", from, errno);
     }
     if (done == 0) {
-      break;  // the owner truncated it; the callers check the length
+      break;  // the owner truncated it; the caller checks the length
     }
     RETURN_IF_ERROR(
         WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to));
@@ -502,7 +506,7 @@ Status CheckLinkedFiles(const std::string& directory) {
     struct stat info;
     const bool found = stat(path.c_str(), &info) == 0;
     const timespec& linked = link_info.st_mtim;
-    // Some file systems store a link's time in whole seconds.
+    // Some file systems store a symbolic link's time only in whole seconds.
     if (found && info.st_mtim.tv_sec == linked.tv_sec &&
         (info.st_mtim.tv_nsec == linked.tv_nsec || linked.tv_nsec == 0)) {
       continue;

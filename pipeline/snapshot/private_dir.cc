@@ -32,8 +32,8 @@ constexpr char kLockMark[] = "sstferry snapshot 1\n";
 constexpr size_t kMaxLockBytes = 64;
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
-// Age at which a directory without a lock counts as abandoned. Making and
-// removing a directory take far less time.
+// If a directory without a lock is older than this, it counts as abandoned. To
+// make or to remove a directory takes much less time.
 constexpr auto kUnlockedGrace = std::chrono::minutes(1);
 
 std::string RandomHex() {
@@ -46,9 +46,9 @@ std::string RandomHex() {
   return text;
 }
 
-// Returns true only for names that Create() makes,
-// NAME.sstferry-snapshot-PID-RANDOM. Another directory may have been renamed to
-// such a name; IsLockOf() finds that.
+// Returns true if the name has the form that Create() uses,
+// NAME.sstferry-snapshot-PID-RANDOM. Somebody may have given such a name to
+// another directory; IsLockOf() detects this.
 bool IsPrivateName(const std::string& name) {
   const size_t marker = name.rfind(kMarker);
   if (marker == std::string::npos || marker == 0) {
@@ -65,9 +65,9 @@ bool IsPrivateName(const std::string& name) {
              std::string::npos;
 }
 
-// Links the tables, blob files and WALs of a snapshot, which nobody changes,
-// and copies small files. For a symbolic link that LinkFile() made, links the
-// symbolic link itself.
+// Links the tables, blob files and WALs of a snapshot, because nobody changes
+// them, and copies the small files. If a file is a symbolic link that
+// LinkFile() made, links the symbolic link itself.
 Status LinkFiles(const std::string& from, const std::string& to,
                  bool copies_wals) {
   std::vector<std::string> names;
@@ -93,7 +93,8 @@ Status LinkFiles(const std::string& from, const std::string& to,
   return status;
 }
 
-// Finds out if `name` is still the name of an open directory.
+// Sets *is_named to true if `name` in `parent` is still the open directory
+// `dir`.
 Status IsNamedIn(const Descriptor& parent, const std::string& name,
                  const Descriptor& dir, bool* is_named) {
   *is_named = false;
@@ -106,9 +107,10 @@ Status IsNamedIn(const Descriptor& parent, const std::string& name,
 }
 
 // Removes a private directory. Removes the lease first, so that no process
-// adopts an incomplete directory, and the lock last, so that a later process
-// finds an interrupted removal. An account that may write to the parent may
-// have given the name to another directory, which is then left alone.
+// takes over an incomplete directory. Removes the lock last, so that a later
+// process recognizes a directory whose removal was interrupted. If an account
+// that can write to the parent has given the path to another directory, that
+// directory is not changed.
 Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
                   const std::string& path) {
   for (const char* part : {"lease", "lease.new", "options", "replay", "held",
@@ -133,13 +135,12 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
     if (errno != ENOTEMPTY || again == 0) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path, errno);
     }
-    // A release request arrived after the directory was listed.
+    // A process has requested a release after the directory was listed.
     RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
   }
 }
 
-// Makes the contents of the lock in this directory; it names the directory by
-// its inode.
+// Makes the text of the lock file. It contains the directory's inode number.
 Status MakeLockText(const Descriptor& dir, const std::string& path,
                     std::string* text) {
   FileId opened;
@@ -148,7 +149,7 @@ Status MakeLockText(const Descriptor& dir, const std::string& path,
   return Status::OK();
 }
 
-// Returns true if Create() certainly made this lock, for this directory.
+// Returns true only if Create() made this lock for the directory `dir`.
 bool IsLockOf(int lock_fd, const Descriptor& dir) {
   std::string expected;
   char text[kMaxLockBytes];
@@ -157,9 +158,9 @@ bool IsLockOf(int lock_fd, const Descriptor& dir) {
          std::string(text, static_cast<size_t>(bytes)) == expected;
 }
 
-// Makes the lock file. The file gets its name only after this process has
-// locked it and its mark is durable, so that no other process sees a new
-// directory with a free lock or without a mark.
+// Makes the lock file. First writes and syncs its text in a file with another
+// name and locks that file, then renames it to "lock". So no other process
+// finds a lock that is free or has no text.
 Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
   std::string text;
   RETURN_IF_ERROR(MakeLockText(dir, path, &text));
@@ -194,8 +195,9 @@ bool IsAbandonedYoung(const Descriptor& dir) {
              kUnlockedGrace;
 }
 
-// Returns true if a directory's lease has not expired, or cannot be read now (a
-// later call then decides). REQUIRES: the caller has the directory's lock.
+// Returns true if a directory's lease has not expired, or if the lease cannot
+// be read at the moment. In the second case, a later call decides. REQUIRES:
+// the caller has the directory's lock.
 bool IsLeased(const std::string& path, const LeaseRules& rules) {
   Lease lease;
   const LeaseState state = ReadLease(path, &lease);
@@ -216,9 +218,10 @@ Descriptor OpenParent(const std::string& path) {
   return OpenDirectory(path.substr(0, path.rfind('/') + 1));
 }
 
-// Removes a directory without a lock if its owner crashed before it had made
-// the lock, or after it had removed everything else. Then there is
-// nothing in it but the beginning of a lock or a request for its release.
+// Removes a directory without a lock. Its owner crashed before it had made the
+// lock, or after it had removed everything else. So such a directory has at
+// most a lock file with another name and a request for a release. If anything
+// else is in it, it is not removed.
 Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
                       const std::string& path, bool* removed) {
   std::vector<std::string> names;
@@ -242,7 +245,7 @@ Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
   return Status::OK();
 }
 
-// Returns the error for a directory whose lock was not made for it.
+// Returns the error for a directory that has a lock of another directory.
 Status ForeignLock(EndState state, const std::string& path) {
   return MakeStatus(state, path + ": expected the lock of a private snapshot, "
                                   "found another file named lock; if an "
@@ -277,8 +280,8 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   return status;
 }
 
-// Returns the longest prefix of `name` of at most `most_bytes` bytes that does
-// not end inside a UTF-8 character.
+// Returns the first bytes of `name`, at most `most_bytes`. Does not cut a UTF-8
+// character.
 std::string BeginOf(const std::string& name, size_t most_bytes) {
   size_t bytes = std::min(name.size(), most_bytes);
   while (bytes > 0 && bytes < name.size() &&
@@ -329,8 +332,8 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   int lock_fd = -1;
   Status status = MakeLock(opened, path, &lock_fd);
   if (!status.ok()) {
-    // The directory is empty; if its removal also fails, the next start removes
-    // it.
+    // The directory is empty. If it cannot be removed now, the next start
+    // removes it.
     RemoveTree(in, opened, path).PermitUncheckedError();
     return status;
   }
@@ -384,8 +387,8 @@ Status PrivateDir::Adopt(const std::string& path,
     close(fd);
     return ForeignLock(EndState::kSnapshotGone, path);
   }
-  // Reads the lease again under the lock, because its owner may just have
-  // removed it.
+  // Reads the lease again after the lock was taken, because the previous owner
+  // of the lock may have just removed the lease.
   if (!LockFile(fd, path).ok() ||
       ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
@@ -400,8 +403,8 @@ Status PrivateDir::Adopt(const std::string& path,
 
 PrivateDir::~PrivateDir() {
   if (!keep_) {
-    // If this fails, the next start removes the remaining files, as after a
-    // crash.
+    // If this fails, the next start removes the remaining files, as it does
+    // after a crash.
     const Status removed = RemoveTree(parent_, dir_, path_);
     if (!removed.ok() && log_) {
       log_(MessageOf(removed));

@@ -22,17 +22,18 @@ using rocksdb::Status;
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-// Returns true if no process can adopt the directory any more. Its files may
-// still exist, because its owner removes the lease first.
+// Returns true if no process can take over the directory any more, because it
+// has no lease. Its files may still exist: an owner removes the lease first,
+// then the files.
 bool IsGivenUp(const std::string& path) {
   Lease lease;
   const LeaseState state = ReadLease(path, &lease);
   return state != LeaseState::kGood && state != LeaseState::kUnknown;
 }
 
-// Blocks until the owner has removed a directory that it released, or until
-// `until`. So the space is usually free when the command ends; otherwise the
-// owner removes the remaining files later.
+// Waits until the owner has removed a directory that it has agreed to release,
+// but not longer than `until`. In most cases the disk space is then free when
+// the command ends. Otherwise the owner removes the remaining files later.
 void AwaitRemoval(const std::string& path,
                   std::chrono::steady_clock::time_point until) {
   std::error_code error;
@@ -41,8 +42,8 @@ void AwaitRemoval(const std::string& path,
   }
 }
 
-// Asks the owner to release the snapshot. The owner answers by removing the
-// lease (yes) or the request file (no).
+// Asks the owner to release the snapshot, and waits for the answer. To agree,
+// the owner removes the lease. To refuse, it removes the request file.
 Status AskOwner(const LeasedDir& dir,
                 std::chrono::steady_clock::time_point until) {
   const std::string what =
@@ -72,8 +73,8 @@ Status AskOwner(const LeasedDir& dir,
                                  "answer; stop that process or try again");
 }
 
-// Releases the snapshot. If a process has it open, asks that process; otherwise
-// removes it under the directory's lock.
+// Releases the snapshot. If a process has it open, asks that process. Otherwise
+// takes the directory's lock and removes the directory.
 Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
   RETURN_IF_ERROR(PrivateDir::Adopt(dir.path, &adopted));
@@ -159,7 +160,8 @@ RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   retained.snapshot_sequence = dir.lease.snapshot_sequence;
   const uint64_t now = rules.Now();
   retained.age_seconds = now - std::min(now, dir.lease.created_seconds);
-  // If the process has ended, the lease's number of readers is out of date.
+  // If the process that had the snapshot open has ended, the lease's number of
+  // readers is wrong.
   retained.readers = dir.open ? dir.lease.readers : 0;
   retained.ttl_left_seconds =
       retained.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);

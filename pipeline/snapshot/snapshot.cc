@@ -21,8 +21,9 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::DB;
 using rocksdb::Status;
 
-// Fills a snapshot. `pinned` describes the files that are already in db/; if it
-// is null, takes the files now.
+// Takes the snapshot in the private directory `dir`. If `pinned` is not null,
+// it describes files that are already in db/. Otherwise copies the source's
+// files now.
 template <typename Kind>
 Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
              const SnapshotFiles* pinned, std::unique_ptr<Snapshot>* result) {
@@ -94,8 +95,8 @@ Status Snapshot::Look(const SnapshotOptions& options,
 Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
-  // Resolves the path first, because a symbolic link must not put the private
-  // directory on another file system.
+  // Resolves symbolic links first. Otherwise the private directory would be
+  // next to the link, perhaps on another file system.
   RETURN_IF_ERROR(
       ResolveDatabase(options.database_dir, &resolved.database_dir));
   RemoveLeftovers(SnapshotParent(resolved.database_dir, resolved.snapshot_dir),
@@ -152,7 +153,8 @@ Status Snapshot::FromOpenDatabase(
       resolved.table_dirs.push_back(RealPath(own.cf_paths.front().path));
     }
   }
-  // Makes RocksDB flush all families, atomically if atomic_flush is set.
+  // RocksDB flushes all families in this call, atomically if atomic_flush is
+  // set.
   std::vector<std::string> unused;
   uint64_t manifest_bytes = 0;
   Status status = db->GetLiveFiles(unused, &manifest_bytes, true);

@@ -38,8 +38,9 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   return descriptors;
 }
 
-// Returns a message about a wanted family that has merge operands in a WAL and
-// whose operator is missing; "" if there is no such family.
+// Checks if a wanted family has merge operands in a WAL, and this process does
+// not have its merge operator. Returns a message about this family, or "" if
+// there is no such family.
 std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   for (const FamilyOpening& family : plan.families) {
     if (family.wanted && !family.unknown_merge_operator.empty() &&
@@ -53,10 +54,10 @@ std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   return std::string();
 }
 
-// Fails for WALs that the application itself replays with its own code. A WAL
-// filter may drop or change records. With inplace_update_support, a callback
-// may compute the value from a put, and OPTIONS do not show if a callback
-// exists.
+// Fails if the application replays its WALs with its own code, so that this
+// process would get other entries. A WAL filter may drop or change records.
+// With inplace_update_support, a callback may compute a value. OPTIONS do not
+// show if there is such a callback.
 Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
                          const std::string& options_text) {
   if (replay.entries == 0) {
@@ -85,8 +86,8 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   return Status::OK();
 }
 
-// Returns a message about the writer if it is a newer RocksDB than the linked
-// one; otherwise "".
+// If a newer RocksDB than the linked one wrote the database, returns a message
+// about this. Otherwise returns "".
 std::string NewerWriter(const std::string& options_text) {
   const RocksDbRelease writer = ReleaseOfOptions(options_text);
   return writer > kLinkedRelease
@@ -131,7 +132,7 @@ SnapshotCopy::~SnapshotCopy() { Close(); }
 void SnapshotCopy::Close() {
   mutable_facts()->families.clear();
   for (ColumnFamilyHandle* handle : handles_) {
-    // Close() cannot report a failure.
+    // ~SnapshotCopy() cannot report a failure.
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   handles_.clear();
@@ -146,8 +147,9 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Fails if recovery dropped entries of complete records, even if it returned
-// OK: it did not replay a record, or did not apply its entries.
+// Fails if recovery has lost entries of complete records, because it did not
+// replay a record or did not apply its entries. RocksDB returns OK in some of
+// these cases.
 Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
                         uint64_t sequence, const std::string& operands,
                         const std::string& warning) {
@@ -195,7 +197,8 @@ Status SnapshotCopy::Fill(const SnapshotOptions& options,
   return Describe(plan);
 }
 
-// Decides how to open the files, based on their contents.
+// Chooses the options to open the files. The choice depends on the contents of
+// the WALs.
 Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           const SnapshotFiles& files, OpenPlan* plan) {
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
@@ -246,8 +249,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   UseStoppableEnv(options, plan);
   Status status = plan->read_only ? OpenReadOnly(*plan) : OpenAndFlush(*plan);
   mutable_facts()->counters.flush_micros = MicrosSince(start);
-  // A cancellation takes precedence: RocksDB's error then says only that it
-  // could no longer read its files.
+  // If the call was cancelled, returns kCancelled. RocksDB's error would only
+  // say that it could not read its files.
   const Status stopped = CheckStopped(options);
   const std::string operands = MissingOperator(replay_, *plan);
   if (!stopped.ok()) {
@@ -269,8 +272,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   return status;
 }
 
-// Makes reads and writes fail after cancellation, because the next step takes
-// longest.
+// Makes reads and writes fail after a cancellation. The next step is the
+// longest, and RocksDB cannot be stopped in another way.
 void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
                                    OpenPlan* plan) {
   if (options.cancelled) {
@@ -283,7 +286,7 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
 
 Status SnapshotCopy::PrepareAdoption() {
   std::error_code error;
-  // Removes what is left of a failed attempt.
+  // Removes files of an earlier attempt that failed.
   std::filesystem::remove(dir_->options(), error);
   std::filesystem::remove(dir_->replay(), error);
   const Status status = WriteReplay(dir_->replay(), replay_);
@@ -315,8 +318,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
   facts->database_id = state.database_id;
   facts->counters.wal_bytes_copied = state.wal_bytes;
-  // A copy that is not read-only was flushed: the entries of its WALs are in
-  // tables, and nothing remains to be replayed.
+  // If the copy is not read-only, it was flushed: the entries of its WALs are
+  // in tables, and no records must be replayed.
   RETURN_IF_ERROR(Open(options,
                        plan.read_only ? replay_.records : ReplayedRecords(),
                        &plan));

@@ -21,18 +21,17 @@ namespace {
 using rocksdb::Status;
 
 constexpr auto kPause = std::chrono::milliseconds(5);
-// After this many rounds that miss the same file while the MANIFEST is
-// unchanged, the file counts as lost.
+// A file counts as lost if this number of rounds have not found it while the
+// MANIFEST did not change.
 constexpr uint32_t kSameFaults = 3;
-// After this many reads of the MANIFEST that find the same bytes after its last
-// record, these bytes count as its torn end.
+// If this number of reads find the same bytes after the last record of the
+// MANIFEST, these bytes count as a record that the owner will not complete.
 constexpr uint64_t kSettledLooks = 3;
-// Maximum number of steps that do not count toward the time limit: first reads
-// of the WALs, and copies. Each may take minutes.
+// Number of long steps that may restart the time limit. A long step is the
+// first read of the WALs, or a copy. It may take minutes.
 constexpr int kMaxLongSteps = 8;
 constexpr char kPointInTime[] = "kPointInTimeRecovery";
-// Bytes that must stay free in addition to the space for the WALs and for the
-// tables flushed from them.
+// Free space that must remain after the WALs were copied and flushed.
 constexpr uint64_t kReservedBytes = 16u << 20;
 
 std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
@@ -107,7 +106,8 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
   const Status status = manifest_.Follow(changed);
   if (status.ok() && manifest_.generation() != generation_) {
     generation_ = manifest_.generation();
-    // An application that opened the database may have another wal_dir now.
+    // Another application may have opened the database meanwhile, with another
+    // wal_dir.
     knows_wals_ = false;
     return tables_.DropOthers();
   }
@@ -148,9 +148,9 @@ Status SnapshotFiles::FindWals() {
   return Status::OK();
 }
 
-// Checks again, now that the WALs are pinned, that they continue the MANIFEST.
-// If they belong to another database, its RocksDB may have removed some of them
-// before they were pinned.
+// Checks again that the WALs continue the MANIFEST, now that they are kept
+// alive by links. If they belong to another database, its owner may have
+// removed some of them before they were linked.
 Status SnapshotFiles::CheckWals() {
   if (wal_directory_ == options_.database_dir || !options_.wal_dir.empty()) {
     return Status::OK();
@@ -197,9 +197,10 @@ Status SnapshotFiles::Round() {
   return CheckWals();
 }
 
-// Checks that the application's recovery would read all records. Ignores the
-// result unless the database is known to be closed: while a process has it
-// open, nothing is missing, whatever its WALs look like.
+// Checks that the application would find all WAL records if it recovered the
+// database now. Returns an error only if the database is known to be closed.
+// While a process has the database open, no record is missing, and its WALs may
+// end in any way.
 Status SnapshotFiles::CheckRecovery() const {
   if (!point_in_time_.has_value()) {
     return Status::OK();
@@ -213,8 +214,8 @@ Status SnapshotFiles::CheckRecovery() const {
              : status;
 }
 
-// Checks that there is room for the copies of the WALs and, if they are
-// flushed, for as many bytes of tables.
+// Checks that there is enough free space for the copies of the WALs. If the
+// WALs will be flushed, the tables need the same space again.
 Status SnapshotFiles::CheckRoom() const {
   const uint64_t bytes =
       pinned_wals_->bytes() * (options_.as_files ? 1 : 2);
@@ -247,8 +248,8 @@ Status SnapshotFiles::Copy() {
   return status;
 }
 
-// Begins the time limit anew after a step that may take longer than the limit.
-// The number of such steps is limited, too.
+// Restarts the time limit after a step that may take longer than the limit.
+// Only the first kMaxLongSteps steps do so.
 void SnapshotFiles::EndLongStep() {
   if (++long_steps_ <= kMaxLongSteps) {
     start_ = Clock::now();
@@ -280,8 +281,8 @@ Status SnapshotFiles::Again(const Status& why) {
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
   }
-  // Retries at once for a new reason. If the reason repeats, pauses to give the
-  // owner time.
+  // Runs another round at once if the reason is new. If the reason is the same
+  // as before, sleeps for a short time, so that the owner can proceed.
   if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }
@@ -323,8 +324,9 @@ std::vector<std::string> SnapshotFiles::FamilyNames() const {
   return names;
 }
 
-// Waits until OPTIONS describe all families. An owner writes OPTIONS shortly
-// after the MANIFEST, or never if it crashed in between.
+// Waits until OPTIONS describe all families. After an owner has added a family
+// to the MANIFEST, it soon writes OPTIONS. If the owner crashed in between,
+// OPTIONS never describe the family.
 Status SnapshotFiles::AwaitOptions() {
   const std::vector<std::string> families = FamilyNames();
   const auto end = Clock::now() + options_.options_patience;

@@ -16,15 +16,16 @@ namespace {
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
-// Time limit for an owner that is replacing its MANIFEST, which takes less
-// time.
+// Maximum time to wait for an owner that is replacing its MANIFEST. The owner
+// normally needs less time.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kReadPause{5};
-// A record that is damaged in this many looks is not being written, if no
-// process has the database open.
+// If a record was found damaged in this number of reads and no process has the
+// database open, the record is really damaged.
 constexpr int kManifestLooks = 4;
 
-// Finds the MANIFEST of a standby, whose record names it instead of CURRENT.
+// Sets *manifest to the name of a standby's MANIFEST. The standby's own record
+// has this name, because its CURRENT does not.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
   bool found = false;
   FollowFile record;
@@ -87,8 +88,8 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
 
 Status ManifestTail::Follow(bool* changed) {
   *changed = false;
-  // A damaged record is read again: over a network file system, the pages of
-  // one append may become visible in another order.
+  // A damaged record is read again. On a network file system, the pages of one
+  // append may become visible in another order than they were written.
   const auto end = std::chrono::steady_clock::now() + kMostWait;
   for (int looks = 1;; ++looks) {
     bool changed_now = false;

@@ -24,18 +24,20 @@ using rocksdb::DBOptions;
 using rocksdb::Status;
 
 constexpr size_t kSharedCacheBytes = 8 << 20;
-// Minimum size of a memtable; smaller memtables would produce too many files.
+// Minimum size of a memtable. Smaller memtables would be flushed to too many
+// files.
 constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
-// format_version of the tables that the copy flushes; readable since RocksDB
-// 6.6.
+// format_version of the tables that the copy writes. RocksDB 6.6 and later can
+// read it.
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
-// OPTIONS value without a delimiter. Newer RocksDB writes it for an empty
-// delimiter, older RocksDB for any delimiter, and RocksDB reads it as ",".
+// Value in OPTIONS that has an operator's name but not its delimiter. Newer
+// RocksDB writes it if the delimiter is empty, and older RocksDB for any
+// delimiter. RocksDB uses "," when it reads this value.
 constexpr char kNoDelimiter[] = "StringAppendOperator";
 
-// Merge operator for families that are opened only because RocksDB must open
-// all families. Replaying merge operands needs an operator, but nobody reads
+// Merge operator for families that the caller does not want. RocksDB must open
+// all families, and needs an operator to replay merge operands. Nobody reads
 // the result.
 class DiscardingMerge : public rocksdb::MergeOperator {
  public:
@@ -70,23 +72,24 @@ void ResolveComparator(const std::string& comparator,
   family->unknown_comparator = comparator;
 }
 
-// Sets objects that the loader left at their defaults because only the
-// application has them.
+// Sets the comparator and operators that RocksDB's loader did not find, because
+// only the application has them.
 void ResolveObjects(const OptionsText& text, const ManifestFamily& manifest,
                     const OperatorRegistry& registry, FamilyOpening* family) {
   ColumnFamilyOptions& options = family->source;
   ResolveComparator(text.FamilyObject(family->name, "comparator"), registry,
                     family);
   if (family->unknown_comparator.empty()) {
-    // The MANIFEST takes precedence over OPTIONS.
+    // If the MANIFEST has another comparator than OPTIONS, uses that of the
+    // MANIFEST.
     ResolveComparator(manifest.comparator, registry, family);
   }
   const std::string merge = text.FamilyObject(family->name, "merge_operator");
   if (text.FamilyText(family->name, "merge_operator") == kNoDelimiter) {
     options.merge_operator.reset();
   }
-  // The application's operator takes precedence, because a built-in operator
-  // may have the same name.
+  // Uses the application's operator if it has the same name as one of RocksDB's
+  // operators.
   for (const auto& known : registry.merge_operators) {
     if (merge == known->Name()) {
       options.merge_operator = known;
@@ -113,11 +116,12 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->wal_dir.clear();
   db->db_log_dir.clear();
   db->db_paths.clear();
-  // All files in the MANIFEST exist with their sizes, so no error may be
-  // ignored.
+  // All files in the MANIFEST exist and have the right sizes, so RocksDB must
+  // not ignore any error.
   db->paranoid_checks = true;
-  // Recovery treats WALs as the source's application would: wal_recovery_mode,
-  // allow_2pc and track_and_verify_wals_in_manifest are not changed.
+  // wal_recovery_mode, allow_2pc and track_and_verify_wals_in_manifest stay as
+  // they are, so that recovery treats the WALs as the source's application
+  // would.
   db->best_efforts_recovery = false;
   db->avoid_flush_during_recovery = false;
   db->avoid_flush_during_shutdown = true;
@@ -155,9 +159,10 @@ void ClearDatabaseOptions(DBOptions* db) {
   QuietDatabase(db);
 }
 
-// Makes the copy write block-based tables, which accept any key, and still read
-// the application's tables. Plain tables, and tables with a hash index, abort
-// the process on a key outside the prefix extractor's domain.
+// Makes the copy write block-based tables, which accept any key. It can still
+// read the application's tables. If RocksDB writes a plain table or a table
+// with a hash index, and a key is outside the domain of the prefix extractor,
+// RocksDB aborts the process.
 void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
                    ColumnFamilyOptions* options) {
   const std::shared_ptr<rocksdb::TableFactory> own = options->table_factory;
@@ -191,7 +196,7 @@ void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
-  // Keeps all entries: nothing may expire in the copy, and FIFO with a ttl
+  // No entry may expire in the copy. In addition, FIFO compaction with a ttl
   // requires that all files are open.
   options->ttl = 0;
   options->periodic_compaction_seconds = 0;
@@ -208,8 +213,8 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->sst_partitioner_factory.reset();
   options->blob_cache.reset();
   options->prepopulate_blob_cache = rocksdb::PrepopulateBlobCache::kDisable;
-  // Files that the copy writes are temporary. Compression would take time, and
-  // this RocksDB build may lack the algorithm.
+  // The tables that the copy writes are temporary. Compression would take time,
+  // and this build of RocksDB may not support the algorithm.
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
@@ -241,7 +246,7 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
                      "), which are refused"
                : "its comparator is " + family.unknown_comparator +
                      ", which this process does not have");
-  // RocksDB cannot open a database without its default family.
+  // Without its default family, RocksDB cannot open a database.
   if (family.wanted || family.name == rocksdb::kDefaultColumnFamilyName) {
     return OnlyAsFiles(EndState::kRefused, what);
   }
@@ -250,7 +255,8 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
   return Status::OK();
 }
 
-// Checks that an iterator can read the family's tables in key order.
+// Checks that an iterator returns the entries of the family's tables in key
+// order.
 Status CheckTables(const FamilyOpening& family) {
   const rocksdb::TableFactory& tables = *family.source.table_factory;
   return !family.wanted || tables.IsInstanceOf("BlockBasedTable") ||

@@ -33,7 +33,8 @@ struct MountOf {
       id = info.stx_mnt_id;
       return;
     }
-    // An older container runtime denies system calls that it does not know.
+    // Old container runtimes deny system calls that they do not know, such as
+    // statx().
     struct stat old;
     is_known = stat(path.c_str(), &old) == 0;
     if (is_known) {

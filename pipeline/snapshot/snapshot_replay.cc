@@ -43,9 +43,9 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
-// Fails if the WALs' entries refer to a blob file that the MANIFEST lacks. With
-// enable_blob_direct_write (RocksDB 11) values are in such files before a
-// flush, and a snapshot does not contain them.
+// Fails if entries of the WALs refer to a blob file that is not in the
+// MANIFEST. With enable_blob_direct_write (RocksDB 11), RocksDB writes values
+// into such files before a flush. A snapshot does not contain them.
 Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   for (const uint64_t number : facts.blob_files()) {
     bool is_named = false;
@@ -238,7 +238,7 @@ void LoadReplay(const std::string& path, Replay* replay) {
   replay->entries = UINT64_MAX;
   replay->torn = "a WAL";
   replay->records.count = UINT64_MAX;
-  replay->has_single_deletes = true;  // assume the worst
+  replay->has_single_deletes = true;  // it is unknown, so the worst is assumed
   bool found = false;
   std::string file;
   Slice payload;

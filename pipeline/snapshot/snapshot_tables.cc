@@ -19,8 +19,8 @@ constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
 constexpr char kLevelDbTable[] = ".ldb";
 
-// Returns the names that a file may have in a database; RocksDB's own name is
-// first.
+// Returns the possible names of a file with this number. The first one is
+// RocksDB's own name.
 std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
   std::vector<std::string> names = {NumberedName(number, suffix)};
   if (std::string_view(suffix) == kTable) {
@@ -31,9 +31,9 @@ std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
 
 }  // namespace
 
-// Links one file; *linked does not exist if the file does not exist. The link
-// counts only if the name still belongs to the same file afterwards, because
-// RocksDB may truncate a file after it has removed its name.
+// Links one file. If the file does not exist, linked->exists() is false. After
+// the link was made, the name must still belong to the same file; otherwise the
+// link is removed. RocksDB may truncate a file after it has removed its name.
 Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
                              FileId* linked) {
   *linked = FileId();
@@ -97,16 +97,17 @@ Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   return Status::OK();
 }
 
-// Drops links to other files. Opens each directory once and compares with the
-// remembered identities of the pinned files, because a source may have 100,000
-// files, and the round waits for the MANIFEST to stay unchanged.
+// Removes links if their names now belong to other files. A source may have
+// 100,000 files, and meanwhile the MANIFEST must not change. To be fast, the
+// function opens each directory only once, and compares with remembered file
+// ids.
 Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
   std::vector<Descriptor> parents;
   for (const std::string& directory : directories_) {
     parents.push_back(OpenDirectory(directory));
   }
   for (auto file = pinned->begin(); file != pinned->end();) {
-    // A file that cannot be looked at now is linked again.
+    // A file that cannot be looked up at the moment will be linked again.
     const auto has_it = [&](const Descriptor& parent) {
       const std::vector<std::string> names = NamesOf(file->first, suffix);
       return parent.is_open() &&
@@ -137,8 +138,8 @@ Status PinnedTables::Move(const std::string& name, uint64_t bytes,
                         const std::string& directory,
                         const std::string& manifest) const {
   const std::string from = pinned_ + "/" + name;
-  // The size must match, because a file is complete before it appears in the
-  // MANIFEST.
+  // RocksDB completes a file before it adds the file to the MANIFEST, so the
+  // size must already be right.
   FileId found;
   RETURN_IF_ERROR(FileIdOf(from, &found));
   if (found.bytes != bytes) {

@@ -23,31 +23,38 @@ using rocksdb::Status;
 
 constexpr char kAsk[] = "; name the directory of its WALs with --wal-dir";
 
-// Facts by which the directory of the WALs is chosen.
+// Facts about a database that decide in which directory its WALs are.
 struct WalPlace {
   std::string database_dir;
-  std::string named;        // wal_dir in OPTIONS
-  bool is_unknown = false;  // there are OPTIONS files, but no complete one
+  std::string named;           // wal_dir in OPTIONS
+  bool is_unknown = false;     // there are OPTIONS files, but no complete one
   uint64_t oldest_needed = 0;  // number of the oldest WAL that recovery needs
-  // Number of the oldest WAL that RocksDB keeps; there may be no WAL with this
-  // number. 0: not recorded.
+  // Number of the oldest WAL that RocksDB has not removed, as recorded in the
+  // MANIFEST. There may be no WAL with this number. 0: the MANIFEST has no such
+  // number.
   uint64_t oldest_kept = 0;
-  // Highest number that the WAL of the last open can have.
+  // When the database was opened last, RocksDB made a WAL. Its number is not
+  // higher than this.
   uint64_t newest_of_open = 0;
-  uint64_t last_sequence = 0;  // of the MANIFEST
+  uint64_t last_sequence = 0;  // in the MANIFEST
 };
 
-// Describes the WALs in a directory that recovery would read.
+// Facts about the WALs in a directory that recovery would read.
 struct NeededWals {
-  bool any = false;      // at least one; the last owner leaves an empty one
-  bool holding = false;  // at least one is not empty
+  // There is at least one WAL. It may be empty, because a process that opens a
+  // database makes an empty WAL.
+  bool any = false;
+  bool holding = false;  // at least one of them is not empty
 };
 
-// Describes where the WALs of a directory begin.
+// Facts about the oldest WALs in a directory.
 struct FirstWals {
-  uint64_t oldest = 0;       // lowest number from `oldest_kept` on
-  uint64_t with_record = 0;  // oldest needed WAL that has a record
-  uint64_t sequence = 0;     // sequence number of that record
+  // Lowest WAL number that is not below `oldest_kept`.
+  uint64_t oldest = 0;
+  // Number of the oldest WAL that recovery needs and that has a record.
+  uint64_t with_record = 0;
+  // Sequence number of the first record in this WAL.
+  uint64_t sequence = 0;
 };
 
 Status ListWals(const std::string& directory,
@@ -71,8 +78,9 @@ Status FindNeeded(const std::string& directory, uint64_t oldest,
   return Status::OK();
 }
 
-// Reads the sequence number of a WAL's first record. *found is false if the WAL
-// has no record, or was removed. TryAgain: it was truncated meanwhile.
+// Reads the sequence number of the first record in a WAL. If the WAL has no
+// record or was removed, sets *found to false. If it was truncated meanwhile,
+// returns TryAgain.
 Status ReadFirstRecord(const std::string& path, uint64_t number, bool* found,
                        uint64_t* sequence) {
   *found = false;
@@ -126,7 +134,8 @@ Status Uncertain(const WalPlace& place, const std::string& why) {
                         why + kAsk);
 }
 
-// Checks that the WALs in `directory` continue the MANIFEST.
+// Checks that the WALs in `directory` continue the MANIFEST and so belong to
+// the database.
 Status CheckOwn(const WalPlace& place, const std::string& directory) {
   if (IsDatabaseOpen(place.database_dir)) {
     return Status::OK();
@@ -162,8 +171,9 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
       !place.is_unknown &&
       (place.named.empty() ||
        std::filesystem::equivalent(place.named, place.database_dir, error));
-  // The WALs of a standby are in its own directory, although a RocksDB that
-  // refused to open it may have left a LOCK.
+  // A standby has its WALs in its own directory. A LOCK there does not prove
+  // that RocksDB has opened the standby: RocksDB also makes a LOCK if it then
+  // refuses to open it.
   if (is_here || IsStandby(place.database_dir)) {
     return Status::OK();
   }
@@ -209,8 +219,8 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
   }
   NeededWals there;
   RETURN_IF_ERROR(FindNeeded(real, place.oldest_needed, &there));
-  // Even an empty WAL in wal_dir counts: it may have been truncated, and the
-  // WALs in the database's directory may be older.
+  // An empty WAL in wal_dir also counts. It may have been truncated, and then
+  // the WALs in the database's directory may be older.
   if (here.holding && there.any) {
     return Uncertain(place, ", and both directories have WALs that it needs");
   }
@@ -227,10 +237,12 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
   return CheckOwn(place, real);
 }
 
-// Checks that there is a WAL if a process has the database open, or if the
-// directory of the WALs is not the database's: its volume might not be mounted.
+// Checks that `directory` has a WAL, in two cases: if a process has the
+// database open, and if `directory` is not the database's own directory. In the
+// second case, the volume of `directory` may not be mounted.
+//
 // RocksDB makes a WAL before it accepts a write, and never removes the newest
-// one. The MANIFEST cannot show that the newest WAL is not needed, because
+// WAL. The MANIFEST cannot show that the newest WAL is not needed, because
 // RocksDB does not record there what it writes to the WAL.
 Status CheckHasWal(const std::string& database_dir,
                    const std::string& directory) {
@@ -273,8 +285,8 @@ WalPlace WalPlaceOf(const std::string& database_dir, const SeenOptions& options,
   place.oldest_needed = OldestNeededWal(
       state, text.DatabaseOption("allow_2pc", "") == "true");
   place.oldest_kept = state.min_log_number_to_keep;
-  // An open makes its WAL just before or after its MANIFEST, unless it
-  // continues an older MANIFEST.
+  // When RocksDB opens a database, it makes a WAL just before or after a new
+  // MANIFEST. With the options below, it may continue an older MANIFEST.
   const bool makes_manifest =
       text.DatabaseOption("reuse_manifest_on_open", "") != "true" &&
       text.DatabaseOption("optimize_manifest_for_recovery", "") != "true";

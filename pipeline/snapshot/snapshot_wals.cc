@@ -21,25 +21,26 @@ using rocksdb::Status;
 
 constexpr char kSuffix[] = ".log";
 constexpr int kMaxListings = 5;
-// After kSettledWalLooks reads that find the same bytes after a WAL's end,
-// these bytes count as settled. Since the owner may write all the time,
-// kMovingLooks reads that find any bytes there also suffice.
+// The bytes after a WAL's last record count as settled if they were the same in
+// kSettledWalLooks reads. An owner may write all the time. So for the newest
+// WAL it is also enough that kMovingLooks reads have found any bytes there.
 constexpr uint64_t kSettledWalLooks = 3;
 constexpr uint64_t kMovingLooks = 8;
-// After this many reads that find the same wrong bytes, they count as damage.
+// Wrong bytes count as damage if they were the same in this number of reads.
 constexpr uint64_t kDamagedLooks = 3;
 
-// Counts the sequence numbers of one record, without those of prepared sections
-// in other WALs, because an earlier WAL may not be read completely yet.
+// Counts the sequence numbers of one record. A record may commit transactions
+// that were prepared in an earlier WAL. Their entries are not counted here,
+// because that WAL may not be read completely yet.
 class RecordCounter : public BatchHandler {
  public:
-  // `prepared`: the sections of this WAL.
+  // `prepared` has the prepared transactions of this WAL.
   RecordCounter(PreparedSections* prepared, uint64_t wal)
       : prepared_(prepared), counter_(prepared, wal) {}
 
   uint64_t sequences() const { return counter_.sequences(); }
-  // Returns the names of transactions that the record commits and whose
-  // sections are in other WALs.
+  // Returns the names of the transactions that the record commits and that were
+  // prepared in other WALs.
   const std::vector<std::string>& commits() const { return commits_; }
 
   Status OnEntry(BatchEntryKind, uint32_t, const rocksdb::Slice&,
@@ -85,16 +86,19 @@ struct PinnedWals::Wal {
   LogFollower follower;
   bool has_records = false;
   uint64_t first_sequence = 0;  // first sequence number of its records
-  // The sequence number after its last record. Does not count entries that this
-  // record commits and whose sections are in other WALs.
+  // Sequence number after the last record. Does not count entries of `commits`.
   uint64_t next_sequence = 0;
-  std::vector<std::string> commits;  // names of the sections' transactions
-  PreparedSections prepared;         // sections that did not end in this WAL
-  uint64_t bytes = 0;          // file size at the last read
-  uint64_t same_looks = 0;     // reads that found the same end and size
-  uint64_t tail_looks = 0;     // reads that found bytes after the end
+  // Names of the transactions that the last record commits and that were
+  // prepared in other WALs.
+  std::vector<std::string> commits;
+  // Transactions that were prepared in this WAL, but neither committed nor
+  // rolled back there.
+  PreparedSections prepared;
+  uint64_t bytes = 0;       // file size at the last read
+  uint64_t same_looks = 0;  // number of reads with the same end and size
+  uint64_t tail_looks = 0;  // number of reads with bytes after the end
   uint64_t damaged_end = 0;
-  uint64_t damaged_looks = 0;  // reads that found wrong bytes there
+  uint64_t damaged_looks = 0;  // number of reads with wrong bytes there
 };
 
 std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names) {
@@ -126,9 +130,10 @@ Status PinnedWals::Follow(uint64_t oldest) {
   return AdvanceAll();
 }
 
-// Reads new records in all WALs. The owner creates a WAL before it writes the
-// last buffered records of the previous WAL. So when a WAL gets its first
-// record, the WALs before it are complete, and are read again.
+// Reads new records in all WALs. An owner that buffers writes may create a new
+// WAL first, and then write the last records of the WAL before it. Once the new
+// WAL has a record, the WALs before it are complete. So they are then read
+// again.
 Status PinnedWals::AdvanceAll() {
   bool begins = false;
   for (const auto& [number, wal] : wals_) {
@@ -142,13 +147,15 @@ Status PinnedWals::AdvanceAll() {
   return Status::OK();
 }
 
-// Lists the WALs. A listing may miss a name that is created during the listing,
-// and still contain a newer name. But it contains all names that existed before
-// it began, so it has all names up to the newest name of the previous listing.
-// A held WAL that is missing in the listing was removed, or renamed to be
-// recycled. RocksDB does that only after the MANIFEST says that the WAL is not
-// needed. So a round in which the MANIFEST did not change does not need this
-// WAL.
+// Lists the WALs. A listing may miss a name that was created meanwhile, and yet
+// contain a newer name. But it contains all names that existed when it began.
+// So if the newest name was already in the previous listing, no name before it
+// is missing.
+//
+// If an open WAL is not in the listing, its owner has removed it, or renamed it
+// to reuse its file. Before RocksDB does so, it records in the MANIFEST that it
+// does not need the WAL. So if the MANIFEST did not change during this round,
+// the round does not need the WAL, either.
 Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -202,8 +209,8 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   const std::string link = pinned_ + "/" + name;
   unlink(link.c_str());
   bool found = false;
-  // The WAL directory may be on another file system, where a link is
-  // impossible; then only the open file pins the WAL.
+  // If the WAL directory is on another file system, no link can be made. The
+  // open file alone then keeps the WAL alive.
   LinkFile(path, link, &found).PermitUncheckedError();
   RETURN_IF_ERROR(OpenForeign(path, &wal->file));
   opened = FileId();
@@ -280,9 +287,12 @@ Status PinnedWals::CheckEnd(Wal* wal) {
 
 Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
                                  const PointInTime& rules) const {
-  const Wal* last = nullptr;   // the last WAL with records that are read
-  const Wal* stop = nullptr;   // null: recovery continues
-  const Wal* where = nullptr;  // the stop that is reported
+  // The last WAL with records that recovery reads.
+  const Wal* last = nullptr;
+  // The WAL at which recovery stops. Null: recovery continues.
+  const Wal* stop = nullptr;
+  // The WAL that the message names.
+  const Wal* where = nullptr;
   std::string why;
   for (auto at = wals_.lower_bound(oldest); at != wals_.end(); ++at) {
     const Wal& wal = *at->second;
@@ -323,9 +333,9 @@ Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
                        "open it once with kTolerateCorruptedTailRecords");
 }
 
-// Returns true if the recovery of the source's own files might stop after the
-// records of `wal`, but the recovery of the copied WALs might continue, because
-// the bytes that cause the stop are not copied.
+// Returns true if recovery of the source itself might stop after the records of
+// `wal`, while recovery of the copied WALs might continue. This is possible
+// because the bytes at which recovery stops are not copied.
 bool PinnedWals::HidesStop(const Wal& wal) const {
   return wal.follower.stop() == LogStop::kOldRecord ||
          (wal.follower.stop() == LogStop::kOther &&
@@ -333,9 +343,9 @@ bool PinnedWals::HidesStop(const Wal& wal) const {
 }
 
 // Returns the sequence number after the last record of `wal`, as recovery
-// counts it: includes the entries that this record commits and whose sections
-// are in older WALs. If such a WAL was removed, its section was flushed, and
-// recovery does not commit it again.
+// counts it. If the record commits transactions that were prepared in older
+// WALs, includes their entries. If such an older WAL was removed, its entries
+// were flushed, and recovery does not apply them again.
 uint64_t PinnedWals::NextSequence(const Wal& wal) const {
   uint64_t next = wal.next_sequence;
   for (const std::string& name : wal.commits) {
@@ -351,10 +361,11 @@ uint64_t PinnedWals::NextSequence(const Wal& wal) const {
   return next;
 }
 
-// Returns true if the WALs after `wal` continue its sequence numbers, or have
-// no records.
+// Returns true if the first record after `wal` continues the sequence numbers
+// up to the end of `wal`, or if the later WALs have no records.
 bool PinnedWals::IsContinued(const Wal& wal) const {
-  const Wal* last = nullptr;  // last WAL with records, up to `wal`
+  // Last WAL with records that is not newer than `wal`.
+  const Wal* last = nullptr;
   for (const auto& [number, other] : wals_) {
     if (!other->has_records) {
       continue;
@@ -367,11 +378,11 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
   return true;
 }
 
-// Returns true if recovery evaluates the bytes after the records of `wal`, such
-// as the torn end that a crashed owner left. With kPointInTimeRecovery,
-// recovery does not read further after such an end, or after old records in a
-// recycled file (RocksDB 9.1), unless the next WAL continues the sequence
-// numbers.
+// Returns true if the bytes after the last record of `wal` change what recovery
+// does, for example a record that a crashed owner has left incomplete. With
+// kPointInTimeRecovery, recovery stops at such a record. RocksDB 9.1 also stops
+// at old records in a recycled file. In both cases, it continues only if the
+// next WAL continues the sequence numbers.
 bool PinnedWals::NeedsRest(const Wal& wal) const {
   const bool is_torn = wal.follower.stopped_inside();
   const bool is_recycled = wal.follower.is_recyclable() ||
@@ -387,10 +398,11 @@ bool PinnedWals::NeedsRest(const Wal& wal) const {
   return true;  // even a few zeros are a truncated header
 }
 
-// Returns true if `wal` has only old records of a recycled file, and recovery
-// stops at an older WAL. RocksDB 9.1 assumes that it stopped at the last such
-// WAL, and can therefore open a database in which a family was flushed after
-// the real stop. Without these records it reports "SST file is ahead of WALs".
+// Returns true if recovery stops at an older WAL, and `wal` has only old
+// records of a recycled file. RocksDB 9.1 then assumes that it has stopped at
+// the last WAL of this kind. So it can open a database in which a family was
+// flushed after the WAL where it has really stopped. Without the old records in
+// `wal`, it would report "SST file is ahead of WALs".
 bool PinnedWals::MovesTheStop(const Wal& wal) const {
   if (!may_recycle_ || passes_damage_ || wal.has_records ||
       wal.follower.stopped_inside() || (is_standby_ && IsNewest(wal))) {
@@ -403,13 +415,14 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
       });
 }
 
-// Returns the number of bytes to copy. Copies old records of a recycled file
-// only where they are needed, because elsewhere they do harm:
+// Returns the number of bytes to copy. Old records of a recycled file are
+// copied only if recovery needs them, because they can do harm:
 // - With kSkipAnyCorruptedRecords, recovery skips all of them, but RocksDB 7.8
 //   reads the first of them in an endless loop.
 // - If no later WAL has a record, RocksDB 9.1 refuses to open a database in
-//   which one family was flushed. If a process has the database open, nothing
-//   is missing, so the copy must open. (For others see CheckRecovery().)
+//   which one family was flushed. If a process has the database open, no record
+//   is missing, so the copy must open. For closed databases, see
+//   CheckRecovery().
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
 }
@@ -442,8 +455,9 @@ Status PinnedWals::CopyInto(const std::string& directory,
   return CheckNames();
 }
 
-// Checks that the owner has written nothing after the end since the end was
-// found, because the copy includes the bytes there.
+// Checks that the owner has written no record after the end of `wal` that
+// Follow() found. The copy includes the bytes after this end, so they must not
+// be new records.
 Status PinnedWals::CheckUnwritten(const Wal& wal) const {
   FileId opened;
   RETURN_IF_ERROR(FileIdOf(wal.file.get(), wal.path, &opened));
@@ -456,9 +470,9 @@ Status PinnedWals::CheckUnwritten(const Wal& wal) const {
              : Status::TryAgain(wal.path + " was written to during the copy");
 }
 
-// Checks that recyclable WALs still have their names. The owner recycles a WAL
-// by renaming its file and overwriting it, so the pinned file would change
-// during the copy. Old names are never used again.
+// Checks that recyclable WALs still have their names. To recycle a WAL, the
+// owner renames its file and overwrites it, so the open file could change
+// during the copy. RocksDB never uses an old name again.
 Status PinnedWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
     bool is_named = true;

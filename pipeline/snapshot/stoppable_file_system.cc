@@ -15,8 +15,8 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Stopped = std::function<bool()>;
 
-// Returns a plain IOError, because RocksDB asserts in some places, while it
-// opens a database, that a file system returns no other error.
+// Returns a plain IOError. When RocksDB opens a database, it asserts in some
+// places that a file system returns no other error.
 IOStatus StoppedStatus() {
   return IOStatus::IOError("stopped on request");
 }
@@ -42,8 +42,8 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
     if (!status.ok()) {
       return status;
     }
-    // RocksDB's readahead asserts that only a read at the end of a file is
-    // short.
+    // RocksDB's readahead asserts that a read returns fewer bytes than
+    // requested only at the end of the file.
     if (result->size() < n && offset + result->size() < size_) {
       return IOStatus::IOError(
           name_, "truncated while it was read: expected " +
@@ -124,11 +124,11 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "sstferry.Stoppable"; }
 
-  // Locks nothing, because nobody else opens a private copy. If DB::Open()
-  // throws (for example because no thread could be started), RocksDB keeps the
-  // name of the locked file until the process ends. The path of a private
-  // directory contains its descriptor's number, so the same name could occur
-  // again.
+  // Does not lock, because nobody else opens a private copy. If DB::Open()
+  // throws (for example because it cannot start a thread), RocksDB remembers
+  // the locked file's name until the process ends. The path of a private
+  // directory contains the number of a descriptor, so a later private directory
+  // may have the same path. A real lock would then fail.
   IOStatus LockFile(const std::string&, const rocksdb::IOOptions&,
                     rocksdb::FileLock** lock,
                     rocksdb::IODebugContext*) override {

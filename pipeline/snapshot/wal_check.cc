@@ -26,7 +26,8 @@ uint32_t Load32(const char* data) {
          static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-// One block as read. The functions below take a record's offset in the block.
+// One block of the WAL. The functions below take the offset of a record in the
+// block.
 struct Block {
   char data[kLogBlockBytes];
   size_t size = 0;
@@ -55,8 +56,8 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-// Returns true if the checksum of the record at `at` matches for type `type`
-// and a payload of exactly `length` bytes.
+// Returns true if the checksum of the record at offset `at` is right for a
+// record of type `type` whose payload has exactly `length` bytes.
 bool ChecksumFits(const Block& block, size_t at, uint8_t type,
                   size_t length) {
   const size_t header = HeaderBytes(type);
@@ -69,8 +70,8 @@ bool ChecksumFits(const Block& block, size_t at, uint8_t type,
   return crc == block.Crc(at);
 }
 
-// Returns true for a complete record of this WAL, not of an earlier WAL in the
-// same file.
+// Returns true if there is a complete record of this WAL at offset `at`.
+// Records of an older WAL in the same file do not count.
 bool IsValid(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -87,8 +88,9 @@ bool IsValid(const Block& block, size_t at) {
   return ChecksumFits(block, at, type, block.Length(at));
 }
 
-// Returns true if a single damaged field explains the invalid record at `at`,
-// and the other fields show that a complete record of this WAL was there.
+// Returns true if the invalid record at offset `at` was once a complete record
+// of this WAL: only one of its fields is damaged, and the other bytes show
+// this.
 bool WasWhole(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -96,15 +98,15 @@ bool WasWhole(const Block& block, size_t at) {
   const uint8_t type = block.Type(at);
   const size_t length = block.Length(at);
   if (type == 0 && length == 0) {
-    return false;  // preallocated, not written
+    return false;  // space that was allocated, but not written
   }
-  // Is there a valid record after it?
+  // If a valid record follows, this record was complete.
   for (const size_t header : {kPlainHeaderBytes, kRecyclableHeaderBytes}) {
     if (IsValid(block, at + header + length)) {
       return true;
     }
   }
-  // Does the checksum match with another type?
+  // If the checksum is right for another type, only the type is damaged.
   for (uint8_t other = 1; other <= 8; other++) {
     const bool ours =
         IsRecyclable(other)
@@ -116,7 +118,7 @@ bool WasWhole(const Block& block, size_t at) {
       return true;
     }
   }
-  // Does the checksum match with another length?
+  // If the checksum is right for another length, only the length is damaged.
   if (!IsKnown(type) || IsRecyclable(type) != block.recyclable_log) {
     return false;
   }
@@ -161,10 +163,11 @@ Status Damaged(const std::string& name, uint64_t offset) {
                     "offset " + std::to_string(offset));
 }
 
-// Walks over the records of a block. *end is the offset of the first invalid
-// record, or block.size.
+// Walks over the records of a block. Sets *end to the offset of the first
+// invalid record, or to block.size if all are valid.
 void Walk(Block* block, size_t* end) {
-  // The writer leaves the end of a block empty if no header fits.
+  // If no header fits into the end of a block, RocksDB leaves these bytes
+  // empty.
   const size_t header =
       block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
   size_t at = 0;
@@ -178,16 +181,17 @@ void Walk(Block* block, size_t* end) {
   *end = block->size;
 }
 
-// Determines the kind of WAL from its first record. If that record is invalid,
-// looks for a kind of WAL and a known form of damage that together give these
-// bytes. Returns false if nothing fits: the file is not a WAL, or is truncated
-// inside its first record.
+// Finds out from the first record if the records of this WAL are recyclable. If
+// this record is invalid, searches for a kind of record and one damaged field
+// that together explain its bytes. If there are none, returns false: the file
+// is not a WAL, or it is truncated inside its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;
   for (const bool recyclable : {false, true}) {
     block->recyclable_log = recyclable;
     if (IsValid(*block, 0)) {
-      // A record about the WAL itself may come first, with a plain header.
+      // The first record may describe the WAL itself. Such a record has a plain
+      // header.
       const size_t next = HeaderBytes(block->Type(0)) + block->Length(0);
       const bool settled =
           block->Type(0) <= 8
