@@ -1,5 +1,5 @@
-// Compaction styles of column families: their names, and which of them allow
-// RocksDB to ingest over existing data.
+// Names of the compaction styles of column families, and the styles that allow
+// RocksDB to ingest files over existing data.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ const char* StyleName(rocksdb::CompactionStyle style);
 std::optional<rocksdb::CompactionStyle> StyleOf(
     const std::vector<NamedValue>& options);
 
-// Returns kRefused if the linked RocksDB cannot safely ingest over existing
-// data of `family`.
+// Checks that the linked RocksDB can safely ingest files over existing data of
+// `family`. Returns kRefused if it cannot.
 [[nodiscard]] rocksdb::Status CheckIngestsOver(
     const std::string& family, rocksdb::CompactionStyle style);
 

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// Maximum number of digests per directory. Databases are not nested more
-// deeply.
+// Maximum number of digests for one directory. Database directories do not have
+// more parents.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
 // Returns an id that changes at each boot of the machine; empty if the system
@@ -34,8 +34,8 @@ std::string BootId() {
   return id.substr(0, id.find('\n'));
 }
 
-// Returns `dir`, or its nearest existing parent, with all symbolic links
-// resolved.
+// Returns `dir` without symbolic links. If `dir` does not exist, returns its
+// nearest parent that exists.
 std::string NearestThere(const std::string& dir, bool* is_there) {
   std::error_code error;
   fs::path path = fs::absolute(dir, error);
@@ -47,8 +47,8 @@ std::string NearestThere(const std::string& dir, bool* is_there) {
 }
 
 // Returns the digests of a directory and of all its parents, nearest first.
-// Sets *is_there if the directory exists. The first digest is then its own;
-// otherwise it is that of the nearest existing parent.
+// Sets *is_there to true if the directory exists. If it does not exist, the
+// first digest is that of its nearest existing parent.
 std::vector<Digest128> ChainOf(const std::string& dir,
                                const std::string& machine, bool* is_there) {
   std::vector<Digest128> chain;
@@ -141,8 +141,10 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir,
     return UnknownWalDir(dir, MessageOf(looked));
   }
   *wal_dir = options.database().DatabaseOption("wal_dir", "");
-  // An old RocksDB names the directory itself, by the path that its application
-  // used. After a rename, or outside of its container, nothing is there.
+  // An old RocksDB also writes wal_dir if the WALs are in the database's own
+  // directory. It uses the path that its application used. If the directory was
+  // renamed, or if the application runs in a container, this path does not
+  // exist here.
   const RocksDbRelease release = ReleaseOfOptions(options.TextFor({}));
   if (!wal_dir->empty() && release.is_known() &&
       release < kNamesOnlyOtherWalDirs && !fs::exists(*wal_dir, error) &&
@@ -155,8 +157,8 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir,
       wal_dir->clear();
     }
   }
-  // Incomplete OPTIONS do not matter without a LOCK: no process has opened the
-  // database, so its WALs cannot be in another directory.
+  // Without a LOCK, no process has opened the database, so its WALs cannot be
+  // in another directory. Incomplete OPTIONS then do not matter.
   return options.name().empty() || options.database().HasDatabase() ||
                  !(as_opened || fs::exists(real + "/LOCK", error))
              ? Status::OK()

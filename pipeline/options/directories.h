@@ -1,6 +1,6 @@
-// Finds the directories of a database. Compares directories by device and
-// inode, so that links, mounts and different spellings do not hide that two
-// paths lead to the same directory.
+// Finds the directories of a database, and compares directories. Two paths are
+// equal if they lead to the same device and inode. So links, mounts and
+// different spellings do not matter.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class DB;
 
 namespace sstferry {
 
-// Finds the WAL directory that the OPTIONS of a database directory specify.
-// Uses the newest complete OPTIONS file. *wal_dir is empty if it specifies no
-// WAL directory, or if there is no OPTIONS file or no database directory.
+// Finds the WAL directory in the newest complete OPTIONS file of the database
+// directory `dir`. Sets *wal_dir to an empty string if OPTIONS have no WAL
+// directory, or if there is no OPTIONS file or no database directory.
 //   kRefused  the WAL directory is unknown: an OPTIONS file cannot be read, or
 //             all are incomplete although RocksDB has opened the directory.
 //             (RocksDB then creates a LOCK; with `as_opened`, the function does
@@ -29,8 +29,9 @@ namespace sstferry {
 // Returns all directories into which RocksDB writes the data of an open
 // database.
 std::vector<std::string> DirectoriesOf(rocksdb::DB* db);
-// Finds a database directory and the possible directories of its WALs. Returns
-// the errors of FindNamedWalDir(); *dirs then has only the first.
+// Returns a database directory and the directories that may have its WALs.
+// Returns the errors of FindNamedWalDir(). After an error, *dirs has only the
+// database directory.
 [[nodiscard]] rocksdb::Status DirectoriesOf(const std::string& dir,
                                             std::vector<std::string>* dirs);
 
@@ -41,20 +42,23 @@ bool IsSameDirectory(const std::string& a, const std::string& b);
 // links. Returns false if `inner` does not exist.
 bool LiesIn(const std::string& inner, const std::string& outer);
 
-// Returns digests of these directories and all their parents, nearest first.
-// The digests reveal nothing to another machine. Returns an empty list if this
-// machine has no boot id, because the digests could then be guessed.
+// Returns digests of the directories in `dirs` and of their parents. For each
+// directory, its own digest is first, then that of its parent, and so on.
+// Another machine cannot learn the paths from the digests. Returns an empty
+// list if this machine has no boot id, because the paths could then be guessed
+// from the digests.
 std::vector<Place> PlacesOf(const std::vector<std::string>& dirs);
 
-// Returns kRefused if one of `target_dirs` (which need not exist yet) equals,
-// is inside, or contains one of the source's directories. `source` and `target`
-// are used only in the message.
+// Checks that the target's directories are separate from the source's. Returns
+// kRefused if one of `target_dirs` equals one of the source's directories, is
+// inside it, or contains it. A target directory may be missing. `source` and
+// `target` are used only in the message.
 [[nodiscard]] rocksdb::Status CheckApart(
     const std::string& source, const std::vector<Place>& source_places,
     const std::string& target, const std::vector<std::string>& target_dirs);
-// Like the other CheckApart(), for two sides in this process. A target may be
-// next to a snapshot of the source, but must not contain `snapshot_dir`, if
-// set.
+// Does the same if source and target are in this process. In addition, returns
+// kRefused if a target directory contains `snapshot_dir` (if it is not empty).
+// A target may be next to a snapshot of the source.
 [[nodiscard]] rocksdb::Status CheckApart(
     const std::vector<std::string>& source_dirs,
     const std::string& snapshot_dir, const std::string& target,

@@ -24,18 +24,19 @@ constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
 // RocksDB's minimum for write_buffer_size.
 constexpr size_t kMinWriteBufferBytes = 64u << 10;
-// Twice the maximum size of a hashed memtable's buckets (option_table.h).
+// Minimum size of a hashed memtable: twice the maximum size of its buckets (see
+// option_table.h).
 constexpr size_t kMinHashedBufferBytes = 32u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
 constexpr uint32_t kMaxCompressionThreads = 256;
 constexpr uint32_t kMaxDictBytes = 64u << 20;
 constexpr uint32_t kMaxTrainBytes = 1u << 30;
-// More than any number of level-0 files. RocksDB adds 1 to this value, so it
-// must be less than INT_MAX.
+// More than the possible number of files in level 0. RocksDB adds 1 to this
+// value, so it must be less than INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
-// Returns options for RocksDB's parser. `lenient`: ignores unknown members in
-// structs of a newer RocksDB.
+// Returns settings for RocksDB's parser. If `lenient` is true, the parser
+// ignores members of structs that it does not know.
 rocksdb::ConfigOptions Config(bool lenient) {
   rocksdb::ConfigOptions config;
   config.ignore_unknown_options = lenient;
@@ -57,7 +58,8 @@ Status FromMap(const OptionMap& map, BlockBasedTableOptions* out,
                                                    out);
 }
 
-// Sets a single option, after RocksDB has rejected the set of all options.
+// Applies a single option. Called for each option after RocksDB has rejected
+// all options together.
 template <typename Options>
 Status ApplyOne(OptionScope scope, const std::string& where,
                 const std::string& name, const std::string& value,
@@ -66,8 +68,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   Status s = FromMap({{name, value}}, &next);
   const OptionRule* rule = FindOptionRule(scope, name);
   if (!s.ok() && rule != nullptr && rule->kind == OptionKind::kObject) {
-    // Tries only the id, because objects of a newer RocksDB may have members
-    // that this RocksDB does not know.
+    // Tries the object's id without its members, because a newer RocksDB may
+    // have members that this RocksDB does not know.
     std::string id;
     next = *out;
     if (CheckObject(value, *rule, &id, nullptr).ok() && id != value) {
@@ -130,8 +132,8 @@ std::string ValueOf(const std::vector<NamedValue>& options,
   return "";
 }
 
-// Adds a note if RocksDB did not make an object. For an unknown id, RocksDB
-// returns OK without an object.
+// Adds a note if RocksDB did not make an object. RocksDB returns OK without an
+// object if it does not know the id.
 void NoteMissingObject(const std::string& where, const std::string& name,
                        const std::string& value, bool made,
                        std::vector<std::string>* notes) {
@@ -140,7 +142,7 @@ void NoteMissingObject(const std::string& where, const std::string& name,
     rule = FindOptionRule(OptionScope::kTable, name);
   }
   std::string id;
-  // CheckOptions has already added a note for ids that are not allowed.
+  // If the id is not allowed, CheckOptions() has already added a note.
   if (!made && !IsNullObject(value) &&
       CheckObject(value, *rule, &id, nullptr).ok()) {
     AddNote(notes, where + ": option " + Quoted(name) +
@@ -179,8 +181,8 @@ class FamilyBuilder {
   }
 
  private:
-  // Sets the family's options. Prefix extractors that the application
-  // registered take precedence over RocksDB's own.
+  // Sets the family's options. If the application has registered a prefix
+  // extractor with the same name as RocksDB's, uses the application's.
   Status SetFamilyOptions() {
     ColumnFamilyOptions* options = &out_->final_options;
     std::vector<NamedValue> rest = description_.options;
@@ -221,13 +223,13 @@ class FamilyBuilder {
     return Status::OK();
   }
 
-  // Adds advice if RocksDB drops entries by age, or chooses their level by age,
-  // because the ages of rebuilt entries begin anew. Otherwise age only decides
-  // when RocksDB compacts.
+  // Adds advice if RocksDB drops entries because of their age, or chooses their
+  // level by their age: the age of entries in new tables starts at 0. In other
+  // cases, the age only decides when RocksDB compacts.
   void AdviseAges() {
     const ColumnFamilyOptions& options = out_->final_options;
-    // 0 means no age limit. It is not the default: with the default, RocksDB
-    // chooses a month.
+    // 0 means no age limit. The default is another value, for which RocksDB
+    // chooses 30 days.
     if (options.compaction_style == rocksdb::kCompactionStyleFIFO &&
         (options.ttl != 0 || options.periodic_compaction_seconds != 0)) {
       AddNote(&out_->advice,
@@ -243,8 +245,8 @@ class FamilyBuilder {
     }
   }
 
-  // Limits numbers from a peer that would determine this process's threads and
-  // memory.
+  // Limits numbers from a peer that decide how many threads and how much memory
+  // this process uses.
   static void BoundCompression(rocksdb::CompressionOptions* options) {
     options->parallel_threads =
         std::min(options->parallel_threads, kMaxCompressionThreads);
@@ -254,8 +256,8 @@ class FamilyBuilder {
         std::min(options->zstd_max_train_bytes, kMaxTrainBytes);
   }
 
-  // Limits memtable sizes. A RocksDB with assertions aborts the process if a
-  // memtable counts as full before its first entry.
+  // Limits the sizes of memtables. If a memtable is full before its first
+  // entry, a RocksDB with assertions aborts the process.
   void BoundMemtables() {
     ColumnFamilyOptions* options = &out_->final_options;
     const size_t bytes =
@@ -296,8 +298,8 @@ class FamilyBuilder {
           where_ + ": expected block-based or plain tables, found " +
               Quoted(description_.table_factory));
     }
-    // RocksDB's default may be a newer version than some supported releases can
-    // read.
+    // The default of RocksDB may be a version that some supported releases
+    // cannot read.
     table_.format_version = kPortableTableFormatVersion;
     Status s = Apply(OptionScope::kTable, where_, description_.table_options,
                      &table_, &out_->notes);
@@ -324,8 +326,8 @@ class FamilyBuilder {
     return s;
   }
 
-  // Clamps `version` to versions that both sides can read and RocksDB can
-  // write.
+  // Changes `version` to the nearest version that both sides can read and that
+  // RocksDB can write.
   uint32_t Fit(uint32_t version, const std::string& what) {
     const uint32_t max_version =
         std::min(limits_.max_format_version, kMaxTableFormatVersion);
@@ -383,8 +385,8 @@ class FamilyBuilder {
     const bool fifo = pull->compaction_style == rocksdb::kCompactionStyleFIFO;
     const bool universal =
         pull->compaction_style == rocksdb::kCompactionStyleUniversal;
-    // A universal family with one level stays universal, because leveled
-    // compaction needs at least two levels.
+    // Leveled compaction needs at least two levels. A universal family with one
+    // level therefore keeps its style.
     const bool as_is =
         fifo || (universal && (limits_.universal_ingests_to_last_level ||
                                out_->keeps_level0));

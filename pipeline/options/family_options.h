@@ -1,6 +1,7 @@
-// Builds RocksDB's option structs from descriptions of options (options_file.h)
-// that an untrusted peer sent. The structs are a database's final options, the
-// options to fill the database, and the options to build its chunks.
+// Builds RocksDB's option structs for a replica from descriptions of options
+// (options_file.h) that a peer has sent. The peer is not trusted. There are
+// three kinds of structs: the final options of the database, options to fill
+// it, and options to build its chunks.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -20,39 +21,43 @@
 namespace sstferry {
 
 struct BuildLimits {
-  // Requested by the operator; 0: use the highest version in the source's
-  // files.
+  // Table format_version that the operator requested. 0: uses the highest
+  // version in the source's files.
   uint32_t format_version = 0;
-  // Highest version in the source's files; 0: no files (or only plain tables).
+  // Highest format_version in the source's files. 0: there are no files, or
+  // only plain tables.
   uint32_t source_files_format_version = 0;
-  // Highest version that both the linked RocksDB and the application that will
-  // open the database can read.
+  // Highest format_version that two RocksDBs can read: the linked one, and that
+  // of the application that will open the database.
   uint32_t max_format_version = kMaxTableFormatVersion;
-  // How the RocksDB that opens the target ingests files.
+  // Two facts about how the target's RocksDB ingests files.
   bool universal_ingests_to_last_level = kUniversalIngestsToLastLevel;
   bool fifo_ingests_to_level0 = kFifoIngestsToLevel0;
-  // Block cache for all built options; null: each family gets a small one.
+  // Block cache for all options that are built. Null: each family gets a small
+  // cache of its own.
   std::shared_ptr<rocksdb::Cache> cache;
 };
 
 struct BuiltFamily {
   // Final options of the family, as in the source's OPTIONS.
   rocksdb::ColumnFamilyOptions final_options;
-  // Options for the transfer: no compaction, small memtables, index and filter
-  // blocks inside the small cache, leveled style if ingestion needs it.
+  // Options while the family is filled: no compaction, small memtables, and
+  // index and filter blocks in a small cache. If ingestion requires it, the
+  // compaction style is leveled.
   rocksdb::ColumnFamilyOptions pull_options;
-  uint32_t format_version = 0;  // of the chunks to build
-  // All files stay in level 0 (FIFO, or only one level).
+  uint32_t format_version = 0;  // format_version of the chunks
+  // True if all files stay in level 0, because the style is FIFO or there is
+  // only one level.
   bool keeps_level0 = false;
-  // Omitted or changed options, each with the reason.
+  // Options that were omitted or changed, each with the reason.
   std::vector<std::string> notes;
-  // Other features that the family loses in this pull but would keep in a
-  // clone.
+  // Features that the family loses in this pull and that a clone would keep.
+  // Does not include options in `notes`.
   std::vector<std::string> advice;
 };
 
-// Builds all options of one family. Error messages contain the family and the
-// reason:
+// Builds all options of one family. Error messages contain the name of the
+// family and the reason:
 //   NotSupported (kRefused)          timestamps, a FIFO family where RocksDB
 //                                    cannot ingest into FIFO families, a table
 //                                    format that is neither block-based nor
@@ -66,13 +71,17 @@ struct BuiltFamily {
                                           const BuildLimits& limits,
                                           BuiltFamily* out);
 
-// Derives the SstFileWriter options for a family's chunks from the family's
-// options: with the given format_version, without caches, and without flush or
-// compaction settings. Limits dictionary buffering, because SstFileWriter would
-// otherwise keep a complete chunk in memory. Chunks have no filters if the
-// family builds its last level without filters. They have marked blocks
-// (kReadsMarkedBlocks) only with `marked_blocks`, and a kind of checksum that
-// `application`, if known, can read. The caller sets env.
+// Builds the options with which SstFileWriter writes a family's chunks. They
+// are the family's options with these changes:
+// - `format_version` is used, and caches, flush and compaction settings are
+//   omitted.
+// - Dictionary buffering is limited, because SstFileWriter would otherwise keep
+//   a complete chunk in memory.
+// - If the family's last level has no filters, chunks have none, either.
+// - Blocks are marked (kReadsMarkedBlocks) only with `marked_blocks`.
+// - The kind of checksum is one that `application` can read, if it is known.
+//
+// The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          the table factory is neither block-based
 //                                    nor plain

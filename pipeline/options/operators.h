@@ -1,5 +1,5 @@
-// Finds comparators, merge operators and prefix extractors by name: RocksDB's
-// built-in ones, and those that the application registers.
+// Finds comparators, merge operators and prefix extractors by name. They are
+// either built into RocksDB or registered by the application.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -16,7 +16,8 @@
 
 namespace sstferry {
 
-// Finds the comparator `name` for column family `family`.
+// Finds the comparator with the name `name`. `family` is the column family for
+// messages.
 //   NotSupported (kRefused)          the comparator uses user-defined
 //                                    timestamps
 //   InvalidArgument (kIncompatible)  this process does not have the comparator
@@ -25,17 +26,18 @@ namespace sstferry {
                                              const OperatorRegistry& registry,
                                              const rocksdb::Comparator** out);
 
-// Finds the merge operator of an OPTIONS value, which is a name or
-// {id=NAME;...}; "" means no merge operator. If this process does not have the
+// Finds the merge operator for a value in OPTIONS. The value is a name,
+// {id=NAME;...}, or "" for no merge operator. If this process does not have the
 // operator, returns OK, sets *out to null and adds a note. The caller must then
-// fail only if merge operands exist.
+// fail only if it finds merge operands.
 [[nodiscard]] rocksdb::Status FindMergeOperator(
     const std::string& family, const std::string& value,
     const OperatorRegistry& registry,
     std::shared_ptr<rocksdb::MergeOperator>* out,
     std::vector<std::string>* notes);
 
-// Returns the registered prefix extractor with this name; null: not found.
+// Returns the prefix extractor that the application has registered with this
+// name. Returns null if there is none.
 std::shared_ptr<const rocksdb::SliceTransform> FindRegisteredPrefixExtractor(
     const std::string& name, const OperatorRegistry& registry);
 

@@ -49,8 +49,8 @@ bool IsBool(std::string_view text) {
   return text == "true" || text == "false" || text == "0" || text == "1";
 }
 
-// Returns true if `text` can be the name of an enumeration value. RocksDB looks
-// it up in its own table later.
+// Returns true if `text` has the form of an enumeration value's name. Later
+// RocksDB looks the name up in its own table.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -139,8 +139,8 @@ Status CheckCompressions(const std::string& value) {
   return s;
 }
 
-// Names of the options that the linked RocksDB knows, read from the text that
-// RocksDB writes for its default options.
+// Names of the options that the linked RocksDB knows. They are read from the
+// text that RocksDB writes for its default options.
 class LinkedOptions {
  public:
   static bool Knows(OptionScope scope, const std::string& name) {
@@ -153,10 +153,10 @@ class LinkedOptions {
   LinkedOptions() {
     FamilyDescription family;
     rocksdb::ColumnFamilyOptions options;
-    // RocksDB omits an empty list.
+    // Not empty, because RocksDB omits empty lists from the text.
     options.compression_per_level = {rocksdb::kNoCompression};
     DescribeFamily("", options, &family)
-        // If this fails, no option counts as known; tests detect that.
+        // If this fails, no option is known. A test detects this.
         .PermitUncheckedError();
     for (const NamedValue& option : family.options) {
       family_.insert(option.name);
@@ -183,7 +183,8 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
     case OptionKind::kVitalName:
       return IsName(value) ? Status::OK() : Unexpected("a name", value);
     case OptionKind::kCompression:
-      // This value ("like the other levels") is valid only for this option.
+      // This value means "as for the other levels". Only this option accepts
+      // it.
       return value == "kDisableCompressionOption" &&
                      rule.name == std::string_view("bottommost_compression")
                  ? Status::OK()
@@ -197,8 +198,8 @@ bool IsArgument(std::string_view text, const OptionRule& rule) {
   return IsBool(text) || IsRealWithin(text, rule.low, rule.high);
 }
 
-// Returns true if `text` has the form of arguments after an id: ":1:true" or
-// ".8".
+// Returns true if `text` is empty, or has the form of arguments after an id,
+// such as ":1:true" or ".8".
 bool AreArguments(std::string_view text, const OptionRule& rule) {
   if (text.empty()) {
     return true;
@@ -213,8 +214,8 @@ bool AreArguments(std::string_view text, const OptionRule& rule) {
          });
 }
 
-// Adds one note for all unknown names, because a newer RocksDB has about twenty
-// more options.
+// Adds one note for all unknown names together, because OPTIONS of a newer
+// RocksDB have about twenty of them.
 void NoteUnknown(const std::string& where,
                  const std::vector<std::string>& names,
                  std::vector<std::string>* notes) {

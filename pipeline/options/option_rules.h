@@ -1,8 +1,8 @@
-// Checks options that an untrusted peer sent against a short list of names and
-// values that must not come from a peer. Runs before RocksDB's own parser reads
-// the options. An option that a rule drops does not make a pull fail. sstferry
-// opens the new database without it, but the OPTIONS file for the application
-// keeps it (replica_options.h).
+// Checks options that a peer has sent, before RocksDB's own parser reads them.
+// The peer is not trusted: a short list has names and values that must not come
+// from a peer. If an option is not allowed, the pull does not fail. sstferry
+// opens the new database without the option, but the OPTIONS file for the
+// application keeps it (replica_options.h).
 //
 // All functions may be called from any thread.
 #pragma once
@@ -22,36 +22,39 @@ namespace sstferry {
 enum class OptionScope { kFamily, kTable };
 
 enum class OptionKind : uint8_t {
-  kInteger,      // from low to high
-  kReal,         // from low to high
-  kVitalName,    // enumeration value; unknown names are an error
+  kInteger,      // a number from low to high
+  kReal,         // a floating-point number from low to high
+  kVitalName,    // enumeration value; an unknown name is an error
   kCompression,  // must be supported by the linked RocksDB
   kCompressions,
-  kObject,  // one of `ids` with limited numbers; RocksDB makes the object
-  kDropped  // never accepted; reported if set
+  // An object that RocksDB makes. Its id must be in `ids`, and its numbers from
+  // low to high.
+  kObject,
+  kDropped  // never accepted; reported if it is set
 };
 
-// Rule for one option. low and high limit the option's number, or each number
-// in an object.
+// Rule for one option. For a number, low and high are its limits. For an
+// object, they are the limits of each number in it.
 struct OptionRule {
   const char* name;
   OptionKind kind;
   int64_t low = 0;
   uint64_t high = 0;
-  const char* const* ids = nullptr;  // kObject only; ends with null
-  const char* reason = nullptr;      // kDropped only; null: no note
+  const char* const* ids = nullptr;  // for kObject; the last one is null
+  // For kDropped: why the option is dropped. Null: no note is made.
+  const char* reason = nullptr;
 };
 
-// Returns the rule for an option name; null: no rule.
+// Returns the rule for the option `name`, or null if there is no rule.
 const OptionRule* FindOptionRule(OptionScope scope, const std::string& name);
 
 // Returns all rules of a scope, for tests and documentation.
 std::vector<const OptionRule*> OptionRules(OptionScope scope);
 
-// Checks a list of options. *accepted receives the options for RocksDB's
-// Get...OptionsFromMap: options that the linked RocksDB knows and that no rule
-// drops. *notes receives the omitted options with reasons, each prefixed by
-// `where`.
+// Checks a list of options. *accepted receives the options that the linked
+// RocksDB knows and that no rule drops. They can be passed to RocksDB's
+// Get...OptionsFromMap. *notes receives the other options, each with `where`
+// and the reason.
 //   InvalidArgument (kIncompatible)  a repeated name, or a value or list above
 //     the bounds of format/limits.h; the message names the option.
 [[nodiscard]] rocksdb::Status CheckOptions(
@@ -60,15 +63,16 @@ std::vector<const OptionRule*> OptionRules(OptionScope scope);
     std::unordered_map<std::string, std::string>* accepted,
     std::vector<std::string>* notes);
 
-// Splits "{a=1;b={c=2;}}" into its name-value pairs, in order. Returns
-// InvalidArgument (kIncompatible) for more than 4 levels of braces, or more
-// than kMaxOptionCount members.
+// Splits a struct such as "{a=1;b={c=2;}}" into pairs of names and values, in
+// order. If it has more than 4 levels of braces or more than kMaxOptionCount
+// members, returns InvalidArgument (kIncompatible).
 [[nodiscard]] rocksdb::Status SplitMembers(const rocksdb::Slice& value,
                                            std::vector<NamedValue>* out);
 
-// Parses "id", "id:1:true", "id.8" or "{id=...;name=1;}". Requires the id to be
-// one of `ids`, and each argument to be a boolean or a number from low to high.
-// *id and *members (may be null) receive the parts.
+// Checks the text of an object, for example "id", "id:1:true", "id.8" or
+// "{id=...;name=1;}". The id must be one of `ids`. Each argument must be a
+// boolean, or a number from low to high. *id and *members (may be null) receive
+// the parts.
 [[nodiscard]] rocksdb::Status CheckObject(const rocksdb::Slice& value,
                                           const OptionRule& rule,
                                           std::string* id,

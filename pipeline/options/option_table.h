@@ -1,7 +1,7 @@
-// The table for option_rules.h: options that must not come from a peer, and
-// values with which RocksDB aborts the process, refuses to open, or uses
-// unlimited memory. RocksDB's own parser handles all other options. Only
-// option_rules.cc includes this file.
+// The list of options and values that must not come from a peer (see
+// option_rules.h). With these values, RocksDB aborts the process, refuses to
+// open the database, or uses unlimited memory. RocksDB's own parser checks all
+// other options. Only option_rules.cc includes this file.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,7 @@ inline constexpr OptionRule kFamilyRules[] = {
     Integer("memtable_huge_page_size", 0, kGiB),
     Real("memtable_prefix_bloom_size_ratio", 0, 1),
     Integer("memtable_protection_bytes_per_key", 0, 8),
-    // 2 Mi buckets take 16 MiB (FamilyBuilder::BoundMemtables).
+    // 2 Mi buckets take 16 MiB. FamilyBuilder::BoundMemtables() relies on this.
     Object("memtable_factory", kMemtableIds, -1, 2 * kMiB),
     Object("memtable_insert_with_hint_prefix_extractor", kPrefixIds, 0,
            64 << 10),
@@ -116,7 +116,8 @@ inline constexpr OptionRule kFamilyRules[] = {
     Dropped("blob_direct_write_partition_strategy", kObjectOfApplication),
     Dropped("compression_manager", kObjectOfApplication),
     Dropped("cf_paths", kHostPath),
-    // Sent in other fields: comparator, merge operator and table factory.
+    // The peer sends the comparator, merge operator and table factory in other
+    // fields.
     Dropped("comparator", nullptr),
     Dropped("merge_operator", nullptr),
     Dropped("table_factory", nullptr),
@@ -135,7 +136,7 @@ inline constexpr OptionRule kTableRules[] = {
     Real("data_block_hash_table_util_ratio", 0, 1000),
     Object("filter_policy", kFilterIds, kMinInt, kAnyInt),
     Integer("super_block_alignment_size", 0, kAnyUint),
-    // RocksDB 6.8 wrote 8589934592 instead of 0; this limit drops that value.
+    // Instead of 0, RocksDB 6.8 wrote 8589934592. The limit drops this value.
     Integer("read_amp_bytes_per_bit", 0, kGiB),
     Integer("max_auto_readahead_size", 0, kGiB),
     Integer("initial_auto_readahead_size", 0, kGiB),
@@ -145,7 +146,8 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("persistent_cache", kObjectOfApplication),
     Dropped("cache_usage_options", kObjectOfApplication),
     Dropped("user_defined_index_factory", kObjectOfApplication),
-    // If one of these is set, no chunks are built (transfer_planner.cc).
+    // If the source has set one of these, no chunks are built (see
+    // transfer_planner.cc).
     Dropped("use_udi_as_primary_index", nullptr),
     Dropped("fail_if_no_udi_on_open", nullptr),
 };

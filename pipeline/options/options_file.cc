@@ -175,7 +175,7 @@ class OptionsTextParser {
                                  Quoted(section.argument));
     }
     family_ = it->second;
-    // The title names the table factory, for example
+    // The title contains the name of the table factory, as in
     // TableOptions/BlockBasedTable.
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
@@ -248,7 +248,7 @@ class OptionsTextParser {
   std::unordered_set<std::string> names_;  // options of the current section
 };
 
-// Passes the lines to a parser; line numbers begin at 1.
+// Passes each line to the parser, with its number. The first line has number 1.
 Status ParseLines(const Slice& text, OptionsTextParser* parser) {
   std::string_view rest(text.data(), text.size());
   for (size_t number = 1; !rest.empty(); ++number) {
@@ -321,7 +321,7 @@ Status DescribeFamily(const std::string& name,
 
 namespace {
 
-// Escapes a family's name as RocksDB does in section titles.
+// Escapes a family's name in the same way as RocksDB does in section titles.
 std::string Escape(const std::string& name) {
   std::string out;
   for (const char c : name) {
@@ -403,10 +403,10 @@ Status WriteOptionsText(const DatabaseDescription& description,
 
 namespace {
 
-// Returns the text in a form that the linked RocksDB can load. Sets a version
-// above all releases, so that RocksDB ignores unknown names. Lowers a
-// format_version that is too high. Removes unknown kinds of sections, which
-// RocksDB does not ignore.
+// Changes the text of an OPTIONS file so that the linked RocksDB can load it.
+// Sets a version above all releases, so that RocksDB ignores unknown names.
+// Lowers a format_version that is too high. Removes sections of unknown kinds,
+// because RocksDB would fail on them.
 std::string Loadable(const std::string& text) {
   std::string out;
   bool is_known = true;

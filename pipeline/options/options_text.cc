@@ -5,8 +5,8 @@
 namespace sstferry {
 namespace {
 
-// Parses a title such as [DBOptions] or [CFOptions "name"] into the section's
-// kind and the family's name.
+// Parses a section title such as [DBOptions] or [CFOptions "name"]. Sets *kind
+// to the kind of section, and *family to the name of the family.
 bool ParseTitle(const std::string& line, std::string* kind,
                 std::string* family) {
   if (line.size() < 3 || line.front() != '[' || line.back() != ']') {

@@ -1,5 +1,6 @@
-// Reads single settings from the text of a RocksDB OPTIONS file. Does not use
-// RocksDB's loader, which silently replaces unknown names with defaults.
+// Reads single settings from the text of an OPTIONS file. Does not use
+// RocksDB's loader, because that replaces unknown names with defaults without
+// an error.
 #pragma once
 
 #include <map>
@@ -8,30 +9,33 @@
 
 namespace sstferry {
 
-// Parsed OPTIONS: sections with their keys and unchanged values. Skips lines
-// that are not settings. If a key occurs twice, the first value is used, as by
-// RocksDB.
+// The settings of an OPTIONS file, by section and key. Values are not changed.
+// Lines that are not settings are skipped. If a section has a key twice, the
+// first value is used, as RocksDB does.
 class OptionsText {
  public:
   explicit OptionsText(const std::string& text);
 
-  // Returns true if the text has all settings of the database, that is, if
-  // another section follows them. A crash can leave an OPTIONS file empty or
-  // truncated.
+  // Returns true if the text has all settings of the database. This is the case
+  // if another section follows theirs. After a crash, an OPTIONS file may be
+  // empty or truncated.
   bool HasDatabase() const { return !database_.empty() && !families_.empty(); }
-  // Returns the value of a database setting, or `missing` if it is not set.
+  // Returns the value of a setting of the database. If it is not set, returns
+  // `missing`.
   std::string DatabaseOption(const std::string& key,
                              const std::string& missing) const;
-  // Returns the name of a family's object (comparator, merge operator): the
-  // value itself, or the id in it. Returns "" if the family or the object does
-  // not exist.
+  // Returns the name of an object (comparator, merge operator) of a family. The
+  // name is the complete value, or the id in the value. Returns "" if the
+  // family or the object is not in the text.
   std::string FamilyObject(const std::string& family,
                            const std::string& key) const;
-  // Returns the complete value of a family's setting; "" if it does not exist.
+  // Returns the complete value of a family's setting. Returns "" if it is not
+  // set.
   std::string FamilyText(const std::string& family,
                          const std::string& key) const;
   bool HasFamily(const std::string& family) const;
-  // Returns true if the family has a compaction filter or a filter factory.
+  // Returns true if the family has a compaction filter or a factory of such
+  // filters.
   bool HasFilter(const std::string& family) const;
   // Returns the names of all families for which HasFilter() is true, sorted.
   std::vector<std::string> FilteredFamilies() const;
@@ -42,8 +46,9 @@ class OptionsText {
   std::map<std::string, Section> families_;
 };
 
-// Returns the unchanged text of each family's sections (its own options and its
-// table's options), by family name.
+// Returns the text of each family's sections, by family name. A family has one
+// section for its own options and one for those of its tables. The text is not
+// changed.
 std::map<std::string, std::string> FamilySections(const std::string& text);
 
 }  // namespace sstferry

@@ -14,11 +14,11 @@
 namespace sstferry {
 namespace {
 
-// Number of tries to read OPTIONS. RocksDB may replace the file at any time.
+// Number of attempts to read OPTIONS. RocksDB may replace the file at any time.
 constexpr int kTries = 5;
 
-// Returns the release that wrote the file, even if the file is for another
-// release.
+// Returns the release that wrote the file. The file may have been made for the
+// application of another release.
 RocksDbRelease WriterOf(const std::string& options_text) {
   const bool has_comment = options_text.starts_with(kMadeForComment);
   return ReleaseOfOptions(
@@ -27,7 +27,8 @@ RocksDbRelease WriterOf(const std::string& options_text) {
                   : options_text);
 }
 
-// Returns "{a=1;b=2;}" without the members that the application does not know.
+// Returns a value such as "{a=1;b=2;}" without members that the application
+// does not know.
 std::string MembersFor(const std::string& value,
                        const RocksDbRelease& application) {
   std::vector<NamedValue> members;
@@ -43,8 +44,8 @@ std::string MembersFor(const std::string& value,
   return known + "}";
 }
 
-// Returns the line for an application that is older than the source's. Empty:
-// the line is omitted, because the application does not know the name or the
+// Returns the line for an application that is older than the source's RocksDB.
+// Returns an empty string if the application does not know the name or the
 // value.
 std::string LineForOlder(const std::string& line, const std::string& name,
                          const std::string& value,
@@ -60,8 +61,9 @@ std::string LineForOlder(const std::string& line, const std::string& name,
              : line + "\n";
 }
 
-// Returns the line for a replica's OPTIONS file for `application`; empty if the
-// line is omitted.
+// Returns the line in the form for a replica's OPTIONS file, which
+// `application` will read. Returns an empty string if the file must not have
+// this line.
 std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
                         const RocksDbRelease& application) {
   std::string name;
@@ -114,7 +116,8 @@ std::string ReplicaOptionsText(const std::string& source_text,
                 std::find(families.begin(), families.end(), *family) !=
                     families.end();
     }
-    // Skips the source's own comment, which exists if the source is a replica.
+    // If the source is itself a replica, its text may have its own comment of
+    // this kind. That comment is not copied.
     if (is_kept && !line.starts_with(kMadeForComment)) {
       text += ReplicaLine(line, source, application);
     }

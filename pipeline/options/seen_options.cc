@@ -56,7 +56,7 @@ Status SeenOptions::ReadNewer(bool* listed) {
                              &found, &text);
     }
     if (!status.ok() || !found) {
-      continue;  // the owner has replaced it
+      continue;  // the owner has replaced the file
     }
     name_ = name;
     number_ = number;

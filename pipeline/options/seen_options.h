@@ -1,6 +1,7 @@
-// Reads the OPTIONS files of a database while the owner writes new ones. The
-// file that describes a new family appears shortly after the family appears in
-// the MANIFEST, and a newer file may replace it before it is read.
+// Reads the OPTIONS files of a database while another process (the owner)
+// writes new ones. After the owner has added a column family to the MANIFEST,
+// it soon writes an OPTIONS file with this family. But a newer file may replace
+// this file before it is read.
 #pragma once
 
 #include <cstdint>
@@ -13,44 +14,46 @@
 
 namespace sstferry {
 
-// Remembers the newest section of each family. Threads: one.
+// Remembers the newest section of each column family. Threads: used by one
+// thread.
 class SeenOptions {
  public:
   // `directory` is a real path.
   explicit SeenOptions(std::string directory)
       : directory_(std::move(directory)) {}
 
-  // Reads files newer than the last one read. If it returns OK and name() is
-  // empty, the directory has no OPTIONS file.
+  // Reads the files that are newer than the last file that was read. If it
+  // returns OK and name() is empty, the directory has no OPTIONS file.
   //   TryAgain  the owner replaced all listed files before they were read, in
   //             several listings
   [[nodiscard]] rocksdb::Status Look();
 
   // Returns the name of the newest file that was read, such as
-  // "OPTIONS-000012"; empty: no file was read.
+  // "OPTIONS-000012". Returns an empty string if no file was read.
   const std::string& name() const { return name_; }
-  // Returns the text of this file, plus the sections of those `families` that
-  // only older files describe.
+  // Returns the text of the newest file. For those `families` that only older
+  // files describe, adds their sections.
   std::string TextFor(const std::vector<std::string>& families) const;
-  // Returns the settings in this file.
+  // Returns the settings in the newest file that was read.
   const OptionsText& newest() const { return newest_; }
-  // Returns the settings in the newest complete file: a crash can leave the
-  // newest file empty or truncated. If no file is complete, HasDatabase() of
-  // the result is false.
+  // Returns the settings in the newest complete file. After a crash, the newest
+  // file may be empty or truncated. If no file is complete, HasDatabase() of
+  // the result returns false.
   const OptionsText& database() const { return database_; }
   // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
 
  private:
-  // Reads newer files. Sets *listed to true if the directory lists any.
+  // Reads newer files. Sets *listed to true if there are newer files in the
+  // directory.
   [[nodiscard]] rocksdb::Status ReadNewer(bool* listed);
 
   const std::string directory_;
   std::string name_;
   uint64_t number_ = 0;
   std::string text_;
-  OptionsText newest_{""};  // of text_
+  OptionsText newest_{""};  // settings in text_
   OptionsText database_{""};
   // Newest section of each family.
   std::map<std::string, std::string> sections_;

@@ -14,8 +14,9 @@
 namespace sstferry {
 namespace {
 
-// Leaves room for the other parts of the note, and for one option with all
-// bytes shown as \xNN.
+// Maximum size of the list of options in a note. The difference leaves room for
+// the other parts of the note, and for one more option whose bytes are all
+// written as \xNN.
 constexpr size_t kMaxListBytes = kMaxNoteBytes - 180;
 
 // Finds unknown names line by line.
@@ -52,7 +53,8 @@ class UnknownFinder {
     }
   }
 
-  // Finds unknown members of a struct. Other values have no members.
+  // Searches a struct for unknown members. Values that are no structs have no
+  // members.
   void LookAtMembers(const std::string& name, const std::string& value) {
     std::vector<NamedValue> members;
     if (!value.starts_with('{') || !SplitMembers(value, &members).ok()) {
