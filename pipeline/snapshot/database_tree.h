@@ -22,7 +22,8 @@ struct DatabaseTree {
   // not be read or a limit was exceeded.
   bool is_complete = false;
   // Names of symbolic links, and of directories that have no database. For
-  // example, a volume with a database may be mounted at this directory later.
+  // example, such a directory may be the mount point of a volume that is not
+  // mounted now.
   std::set<std::string> others;
   // One sentence for each part of the tree that was not searched completely: a
   // directory that cannot be read, a database whose path is not a valid name,

@@ -15,7 +15,7 @@ namespace sstferry {
 
 // Result of reading a lease.
 enum class LeaseState {
-  kNone,     // no lease file
+  kNone,  // no lease file
   kGood,
   kBad,  // the file is damaged, or not a regular file
   // Another account owns the directory or can write to it. Or the directory

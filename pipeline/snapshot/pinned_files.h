@@ -17,10 +17,10 @@ namespace sstferry {
 
 // Keeps the files of one database in a private directory.
 //
-// Ownership: owns the private directory. The destructor removes it. Threads:
-// used by one thread until Confirm() has returned. Afterwards, Copy() and
-// Snapshot::OfPinned() may be called from any thread, but only one of them at a
-// time for one object.
+// Ownership: owns the private directory. The destructor removes it.
+// Threads: used by one thread until Confirm() has returned. Afterwards, Copy()
+// and Snapshot::OfPinned() may be called from any thread, but only one of them
+// at a time for one object.
 class PinnedFiles {
  public:
   // Links all files that the database has now. Ignores the options `families`

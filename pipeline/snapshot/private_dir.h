@@ -36,7 +36,8 @@ namespace sstferry {
 //
 // Ownership: the destructor removes the directory with its contents, except
 // after Keep(true). If the process crashes, RemoveLeftoverSnapshots() in a
-// later process removes the directory. Threads:   used by one thread.
+// later process removes the directory.
+// Threads: used by one thread.
 class PrivateDir {
  public:
   // Checks that Create() can make a directory in `parent`, without making one.

@@ -74,7 +74,7 @@ struct SnapshotOptions {
   // the copy's tables. A target waits for a plan only while this number grows.
   // May be null. Must exist as long as the snapshot.
   std::atomic<uint64_t>* read_bytes = nullptr;
-  LogFunction log;                  // may be null
+  LogFunction log;  // may be null
 };
 
 class PinnedFiles;

@@ -41,8 +41,8 @@ struct ArchiveOptions : SourceAccess {
   std::optional<std::chrono::seconds> grace;
 
   // kPush: the database to push. kRepair: a database whose files can replace
-  // the damaged bytes. If `source` is an empty directory name, a repair uses
-  // only bytes that are in the archive.
+  // the damaged bytes. If source.directory is empty, a repair uses only bytes
+  // that are in the archive.
   SourceAddress source;
   std::string label;
   // kPush: allows a database that is unrelated to the newest set.
@@ -55,12 +55,12 @@ struct ArchiveOptions : SourceAccess {
   // kCheck: percentage of all bytes to read. A check on another day reads
   // another part of the bytes.
   double read_percent = 0;
-  // kCheck: a directory that is missing or empty; empty string: no drill. A
-  // drill is a test restore. It restores the newest set into a database next to
-  // this directory, opens the database, compares it with the set, and removes
-  // it. If the archive has a log, the drill also restores a random time and the
+  // kCheck: runs a drill, which is a test restore, next to this directory. The
+  // directory must be missing or empty. The drill restores the newest set into
+  // a database, opens the database, compares it with the set, and removes it.
+  // If the archive has a log, the drill also restores a random time, and the
   // second newest set with its log. A drill runs even if the check has found
-  // damage.
+  // damage. Empty: no drill.
   std::string drill_dir;
 
   // kPrune: numbers of sets to keep, by kind. A prune keeps a set if at least
@@ -69,16 +69,16 @@ struct ArchiveOptions : SourceAccess {
   uint32_t keep_daily = 0;
   uint32_t keep_weekly = 0;
   uint32_t keep_monthly = 0;
-  // kPrune: keeps the log of this last period and the sets that a restore from
-  // this log needs. Older segments of the log are dropped. Not set: keeps the
+  // kPrune: how far back the log is kept. The prune also keeps the sets that a
+  // restore from this log needs, and drops older segments. Not set: keeps the
   // log that follows each kept set.
   std::optional<std::chrono::seconds> keep_log;
   // kPrune: changes nothing, and reports what a prune would do.
   bool dry_run = false;
 
-  // kRemove: the name of a set, or the id of a record of a prune (a mark) or of
-  // an unfinished push (an intent). kRepair: the name of a set. An empty name
-  // means all finished sets.
+  // kRemove: what to remove. It is a set (by its name), the record of a prune
+  // (a mark, by its id) or the record of an unfinished push (an intent, by its
+  // id). kRepair: the name of the set to repair. Empty: all finished sets.
   std::string set;
   // kRemove: allows the removal of the last complete set.
   bool force = false;
@@ -197,8 +197,8 @@ struct ArchivePruneCounts {
   uint64_t damaged_sets = 0;
   // Number of sets that this run has deleted.
   uint64_t dropped_sets = 0;
-  // Number of deleted files, according to marks. Includes files that were
-  // already missing; deleted_bytes does not.
+  // Number of files that marks name and that this run has deleted. Some of them
+  // may have been missing before; deleted_bytes does not include these.
   uint64_t deleted_files = 0;
   uint64_t deleted_bytes = 0;
   // Number of sets and files that this run has marked, and size of these files.
@@ -207,8 +207,8 @@ struct ArchivePruneCounts {
   uint64_t marked_bytes = 0;
   // Number of marks that are too young: their grace period has not passed.
   uint64_t waiting_marks = 0;
-  // Number of due marks that name files of a set or a push that still uses
-  // them.
+  // Number of marks whose grace period has passed, but whose files a set or a
+  // push still uses.
   uint64_t held_marks = 0;
   uint64_t aborted_uploads = 0;
   // Number of deleted segments of the log. Not included in deleted_files.

@@ -57,8 +57,8 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   // microseconds since 1970 by the source's clock. 0: unknown. If no follower
   // is running, the moment is that of the last synced data.
   uint64_t moment_micros = 0;
-  // True if the source was closed at moment_micros. Then the standby has all of
-  // its writes.
+  // True if the source was closed at moment_micros. The standby then has all
+  // writes of the source.
   bool source_closed = false;
   // Description of the standby's fault, from its record or found by this status
   // query or promotion. Empty: no fault is known.
@@ -107,9 +107,9 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   uint64_t gaps = 0;
   // Bytes that were received but may not be in the archive yet.
   uint64_t unput_bytes = 0;
-  // Since this time, by the follower's clock, it has had data that the archive
-  // cannot restore yet: unput_bytes, or a log whose first set is still being
-  // pushed. 0: there is no such data.
+  // Time, by the follower's clock, since which the follower has had data that
+  // the archive cannot restore yet. The data is unput_bytes, or a log whose
+  // first set is still being pushed. 0: there is no such data.
   uint64_t unput_micros = 0;
 };
 

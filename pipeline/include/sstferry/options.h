@@ -587,8 +587,8 @@ std::string NowRfc3339();
 std::string Rfc3339(uint64_t seconds);
 // Parses the format of Rfc3339(). Returns false for other text.
 [[nodiscard]] bool ParseRfc3339(const std::string& text, uint64_t* seconds);
-// A recorded time that is more than this ahead of the clock shows that one of
-// the clocks is wrong. Machines that run NTP differ by much less.
+// If a recorded time is more seconds than this ahead of the clock, one of the
+// clocks is wrong. Clocks of machines that run NTP differ by much less.
 inline constexpr uint64_t kMostAheadSeconds = 300;
 // Returns the age of a recorded time in seconds. Both arguments are seconds
 // since 1970. If the time is at most kMostAheadSeconds ahead of the clock,

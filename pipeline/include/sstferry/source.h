@@ -27,9 +27,9 @@ class SnapshotOrigin;
 // As an entry of ServedDatabase::allowed: allows every target that may connect.
 inline constexpr char kEveryPeer[] = "*";
 
-// A database to serve: either a directory or a database that the application
-// has open. No process needs to have a directory open, but one may, and may
-// write to it. A checkpoint is also served in this way.
+// A database to serve: either a directory, or a database that the application
+// has open. A directory may be closed, or a checkpoint, or another process may
+// have it open and write to it. All three are served in the same way.
 struct ServedDatabase {
   std::string name;
   // Path of the database. Empty if `db` or `origin` is set.
@@ -40,7 +40,7 @@ struct ServedDatabase {
   // Only with `db`: handles of the column families whose comparators or merge
   // operators RocksDB cannot find by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  // Names of which a target's certificate must have at least one
+  // A target may use the database if its certificate has one of these names
   // (PeerIdentity::names), byte for byte. An empty list, or kEveryPeer in it,
   // allows every target that may connect.
   std::vector<std::string> allowed{};
@@ -185,7 +185,7 @@ struct LeaseEnvironment {
 struct ServeOptions {
   std::vector<ServedDatabase> databases;
   ServedTree tree;
-  // Maximum number for one transfer.
+  // Maximum number of lanes of one transfer.
   uint32_t max_lanes = 16;
   // Maximum rate of all transfers together, in bytes on the wire. 0: no limit.
   uint64_t max_rate_bytes_per_sec = 0;
@@ -253,9 +253,9 @@ struct ServeOptions {
 //
 // Ownership: owns the listener and all snapshots. The destructor removes the
 // snapshots, except those that are retained for an unfinished pull; the next
-// server continues with these. Threads:   Run() blocks until Stop(), and joins
-// all threads before it returns. Stop() may be called from any thread and takes
-// at most five seconds.
+// server continues with these.
+// Threads: Run() blocks until Stop(), and joins all threads before it returns.
+// Stop() may be called from any thread and takes at most five seconds.
 class SourceServer {
  public:
   virtual ~SourceServer() = default;

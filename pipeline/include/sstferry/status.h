@@ -34,16 +34,16 @@ struct CompletedPull {
   // it.
   std::string promoted_at;
   std::string snapshot_taken_at;
-  // Seconds since 1970 to which the data is at least as new. It is the earlier
-  // of snapshot_taken_at (by the source's clock) and finished_at (by this
+  // Time to which the data belongs, in seconds since 1970. It is the earlier of
+  // snapshot_taken_at (by the source's clock) and finished_at (by this
   // machine's clock). Not set: unknown.
   std::optional<uint64_t> as_of_seconds;
   // Seconds since as_of_seconds by this machine's clock (see KnownAge()). Not
   // set: unknown.
   std::optional<uint64_t> age_seconds;
-  // How much snapshot_taken_at is later than finished_at. The source's clock
-  // was at least this much ahead of this machine's clock. 0: no such difference
-  // is known.
+  // Seconds by which snapshot_taken_at is later than finished_at. The source's
+  // clock was at least this much ahead of this machine's clock. 0: it is not
+  // known to be ahead.
   uint64_t source_ahead_seconds = 0;
 };
 
@@ -72,8 +72,8 @@ struct UnfinishedPull {
   double percent() const;
 };
 
-// The end of a message "it is " + kAtZero, for a database with last sequence
-// number 0. Such a database may lose entries.
+// Second half of a message about a database whose last sequence number is 0;
+// "it is " comes before it. Such a database may lose entries.
 inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
     "that "
@@ -179,8 +179,8 @@ struct StatusReport {
   std::optional<StandbyState> standby;
   // Set only by MakeServedQuery().
   std::vector<ServedState> served;
-  // True if `served` has all databases of the source: no directory was
-  // unreadable.
+  // True if `served` has all databases of the source, because every directory
+  // could be read.
   bool served_all = false;
 };
 

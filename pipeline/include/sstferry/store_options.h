@@ -22,7 +22,7 @@ struct StoreAddress {
   // Set for a directory. Otherwise empty.
   std::string directory;
   std::string bucket;
-  // Without slashes at its begin and end. May be empty.
+  // Has no slash at its beginning or end. May be empty.
   std::string prefix;
   bool is_directory() const { return !directory.empty(); }
   std::string ToString() const;

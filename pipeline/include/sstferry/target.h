@@ -38,10 +38,11 @@ struct OpenReplica {
 // may be called once.
 //
 // Ownership: copies the options. Objects in the options' registry are borrowed
-// and must exist until Run() has returned. Threads:   Run() blocks, and joins
-// the threads that it starts before it returns. All other members may be called
-// from any thread. Results:   *summary is complete even if Run() fails.
-// summary->status equals the returned status.
+// and must exist until Run() has returned.
+// Threads: Run() blocks, and joins the threads that it starts before it
+// returns. All other members may be called from any thread.
+// Results: *summary is complete even if Run() fails. summary->status equals the
+// returned status.
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -99,9 +100,9 @@ std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
 // Makes an operation that deletes the databases that swaps of
 // options.target_dir have kept (see PullOptions::keeps_old), except the newest
-// `keep`. The rate is delete_rate_bytes_per_sec. A swap is faster if this
-// operation runs after it. Databases that no swap has moved there are not
-// deleted. The summary's notes list the deleted databases.
+// `keep`. It is a separate operation, so that a swap need not wait for the
+// deletion. The rate is delete_rate_bytes_per_sec. Databases that no swap has
+// moved there are not deleted. The summary's notes list the deleted databases.
 std::unique_ptr<Operation> MakeOldRemoval(const PullOptions& options,
                                           uint32_t keep);
 

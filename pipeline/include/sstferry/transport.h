@@ -80,7 +80,8 @@ struct PeerIdentity {
 // A byte stream in both directions.
 //
 // Threads: one thread may read while another writes. Close() may be called from
-// any thread at any time, also repeatedly. It wakes both threads. Errors:
+// any thread at any time, also repeatedly. It wakes both threads.
+// Errors:
 //   TimedOut  the limit passed (kDeadPeer)
 //   Aborted   Close() was called on this side (kCancelled)
 //   IOError   the peer reset the connection or disappeared, or TLS
