@@ -11,9 +11,10 @@
 
 namespace sstferry {
 
-// Receives one error. Its message names the kind of work and `dir`; its end
-// state is kNoSpace, kCorrupt or kInternal. RocksDB calls the function once per
-// error, on any thread. The function must not call into the database.
+// Receives one error of RocksDB's background work. RocksDB calls the function
+// once per error, on any thread. The message of the status names the kind of
+// work and `dir`. The end state of the status is kNoSpace, kCorrupt or
+// kInternal. The function must not call into the database.
 using BackgroundErrorFunction = std::function<void(const rocksdb::Status&)>;
 
 // Returns a listener that calls `on_error` for errors of the database in `dir`.

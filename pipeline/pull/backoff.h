@@ -19,22 +19,24 @@ struct BackoffOptions {
   std::chrono::milliseconds longest{5'000};
   // Maximum time without progress; 0: never retry.
   std::chrono::milliseconds give_up_after{0};
-  // Returns a number that grows with progress; null: nothing counts as
-  // progress.
+  // Returns a number that grows while the caller makes progress. If null, the
+  // time without progress starts at the first failure.
   std::function<uint64_t()> progress;
-  // For tests. Null: the steady clock, and a random number in [0, 1).
+  // For tests. If null, a Backoff uses the steady clock and random numbers in
+  // [0, 1).
   std::function<Clock::time_point()> now;
   std::function<double()> chance;
 };
 
-// The retries of one connection, or of one call. Threads: one.
+// Computes the waits between the tries of one connection or of one call.
+// Threads: one.
 class Backoff {
  public:
   explicit Backoff(BackoffOptions options);
 
-  // Called after a failure. Returns true and sets *wait to the time before the
-  // next try, or returns false if it is time to give up. The time without
-  // progress starts with the first failure after some progress.
+  // Called after a failed try. Returns true and sets *wait to the time before
+  // the next try, or returns false if it is time to give up. The time without
+  // progress starts at the first failure after the latest progress.
   bool Next(std::chrono::milliseconds* wait);
   // Records that a try succeeded: the next wait is `first` again.
   void Succeeded() { failures_ = 0; }

@@ -1,5 +1,5 @@
-// Lets a cancellation close a channel during its handshake, when no other
-// object could close the channel yet.
+// Lets a cancellation close a channel during its handshake. At that time the
+// future owner of the channel cannot close it yet.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,8 @@ namespace sstferry {
 // Threads:   any.
 class ChannelSet {
  public:
-  // Adds a channel. After CloseAll(), closes it at once.
+  // Adds a channel. If CloseAll() was called before, closes the channel at
+  // once.
   void Add(Channel* channel) {
     std::lock_guard<std::mutex> lock(mu_);
     channels_.insert(channel);
@@ -41,8 +42,8 @@ class ChannelSet {
   bool closed_ = false;          // under mu_
 };
 
-// Calls ClientHandshake(). set->CloseAll() ends the handshake early; with a
-// null `set`, only `limit` ends it.
+// Calls ClientHandshake() with the time limit `limit`. If `set` is not null,
+// set->CloseAll() ends the handshake early.
 [[nodiscard]] inline rocksdb::Status ShakeHands(ChannelSet* set,
                                                 Channel* channel,
                                                 const Hello& hello,

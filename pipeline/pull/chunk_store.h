@@ -1,5 +1,5 @@
-// Stores received chunks: the interface that lanes and pulls use for every kind
-// of target.
+// Defines the interface through which lanes store received chunks. Each kind of
+// target implements the interface.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace sstferry {
 
-// A chunk in staging: complete, checked and, unless --durability none, synced.
+// A received chunk whose file is complete and checked. The file is also synced,
+// except with --durability none and in a clone (UnitStore syncs units).
 struct StagedChunk {
   uint32_t family = 0;
   std::string path;
@@ -29,9 +30,10 @@ class ChunkStore {
  public:
   virtual ~ChunkStore() = default;
 
-  // Adds a chunk, and charges *clock with this thread's time. After OK, the
+  // Adds a chunk, and adds the time that this takes to *clock. After OK, the
   // journal has the chunk's record, so the chunk survives a crash of the
-  // process; record and chunk may still be unsynced. May block.
+  // process. The record and the chunk's file may still be unsynced. May block
+  // until other chunks are stored.
   [[nodiscard]] virtual rocksdb::Status Add(StagedChunk chunk,
                                             StageClock* clock) = 0;
   // Blocks until every added chunk is stored.
@@ -42,8 +44,8 @@ class ChunkStore {
   // Stores chunks whose records are already durable.
   [[nodiscard]] virtual rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) = 0;
-  // Stops storing: later chunks are only recorded, and callers get kCancelled
-  // instead of waiting.
+  // Stops storing. Chunks that are added later are only recorded in the
+  // journal. Callers get kCancelled instead of waiting.
   virtual void Stop() = 0;
   virtual void FillSummary(Summary* summary) const = 0;
 };

@@ -20,20 +20,22 @@ struct FinishedClone {
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
   std::string manifest;            // the name to write into CURRENT
-  // Number of files that were compared with their checksum in the MANIFEST
-  // because their own checksums do not cover every byte.
+  // Number of files that were compared with their checksum in the MANIFEST.
+  // Only files whose own checksums do not cover every byte are compared.
   uint64_t checked_whole = 0;
 };
 
-// Compares the MANIFEST with the files that arrived, then writes OPTIONS,
-// IDENTITY and MANIFEST into db/. After that only CURRENT is missing. The files
-// are as durable as `file_system` makes them. May be called again after a crash
-// at any point. `new_id`: the clone's new database id; empty: the clone gets no
-// id; nullopt: it keeps the source's id. `application`: the RocksDB release
-// that will open the clone, written to OPTIONS (replica_options.h). `families`:
-// the families to keep; other families in the MANIFEST are dropped. Empty: all.
-//   kCorrupt       the MANIFEST lists other files for the kept families than
-//                  arrived, or is damaged
+// Completes db/ except for CURRENT. Compares the MANIFEST with the files that
+// arrived, then writes OPTIONS, IDENTITY and MANIFEST. The files are as durable
+// as `file_system` makes them. May be called again after a crash at any point.
+//
+// `new_id` is the new database id of the clone. If it is empty, the clone gets
+// no id. If it is nullopt, the clone keeps the source's id. `application` is
+// the RocksDB release that will open the clone; OPTIONS are written for it
+// (replica_options.h). `families` are the column families to keep; an empty
+// list keeps all. Other families are dropped from the MANIFEST.
+//   kCorrupt       the MANIFEST is damaged, or lists other files for the kept
+//                  families than arrived
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
                                           const std::optional<std::string>&

@@ -1,13 +1,14 @@
-// Knows where the files of a clone are while it is pulled, and which of them
-// are complete.
+// Knows the path of each file of a clone during the pull, and which files are
+// complete.
 //
 // Tables, blob files and WALs are written into db/ under their final names.
-// MANIFEST, OPTIONS and IDENTITY are received into staging/, because the clone
-// gets new ones that are made from them. CURRENT is not written before
-// everything is complete, so no process can open an incomplete database.
+// MANIFEST, OPTIONS and IDENTITY are received into staging/, and changed
+// versions of them are written into db/ later. CURRENT is written after
+// everything else is complete, so no process can open an incomplete database.
 //
-// A link to another database's file stays in staging/ until all files have
-// arrived, so that no write in db/ goes through a link.
+// A reused file is a link to a file of another database. The link stays in
+// staging/ until all files have arrived. So no write to a file in db/ can
+// change the other database through a link.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,10 @@
 
 namespace sstferry {
 
-// The files and units of one clone.
+// The files of one clone, and the units (pieces of files) in which they are
+// received.
 //
-// Threads: any; the set of reused files is constant while lanes run.
+// Threads: any. The set of reused files does not change while lanes run.
 class CloneLayout {
  public:
   // REQUIRES: `units` are the parts into which the files are divided.
@@ -57,42 +59,45 @@ class CloneLayout {
     return IsDataFile(file) && reused_.count(file.number) != 0;
   }
   bool IsReused(uint32_t part_id) const { return IsReused(file_of(part_id)); }
-  // Sets the numbers of the reused files, which are data files. REQUIRES: each
-  // of them has a link at LinkPathOf() or PathOf().
+  // Sets the numbers of the data files that are reused, not received. REQUIRES:
+  // each of these files exists at LinkPathOf() or PathOf(), unless the pull is
+  // only planned.
   void SetReused(std::set<uint64_t> numbers) { reused_ = std::move(numbers); }
   uint64_t reused_files() const { return reused_.size(); }
   uint64_t reused_bytes() const;
   std::string LinkPathOf(const CloneFile& file) const {
     return staging_dir_ + "/" + CloneFileName(file);
   }
-  // Finds the link to a reused file: in staging/, or already moved into db/.
-  // Returns false if neither path has it, or its size is wrong.
+  // Finds the link to a reused file in staging/, or in db/ if an earlier call
+  // moved it there. Returns false if neither directory has the link, or if the
+  // file's size is wrong.
   [[nodiscard]] bool FindLink(const CloneFile& file, std::string* path) const;
 
-  // Creates the files that are not received as one unit: files of several
-  // units, and empty files.
+  // Creates empty files and files that consist of several units. A file that
+  // consists of one unit is created when the unit is received.
   [[nodiscard]] rocksdb::Status MakeFiles(
       rocksdb::FileSystem* file_system) const;
 
-  // Returns true if the unit is the last one of a table with several units. The
-  // table's index is expected there, so the scheduler hands out such units
-  // first.
+  // Returns true if the unit is the last one of a table with several units.
+  // This unit usually contains the table's index, with which the other units
+  // are checked while they arrive. So the scheduler hands out such units first.
   bool IsTail(uint32_t part_id) const;
 
-  // Makes a checker for the blocks of a unit while the unit arrives. Returns
-  // null if that is not possible; the complete file is then read instead.
+  // Makes a checker that checks the blocks of a unit while the unit arrives.
+  // Returns null if that is not possible, for example because the table's index
+  // has not arrived. The complete file is then read and checked at the end.
   std::unique_ptr<SstPartCheck> StartCheck(
       uint32_t part_id, rocksdb::FileSystem* file_system) const;
 
-  // Counts a unit that has arrived, in this run or an earlier one. `blocks`:
-  // the span of its checked blocks. Returns true if the unit's file is now
-  // complete; *checked then has the checked spans of all its units, which need
-  // not be read again.
+  // Counts a unit that has arrived, in this run or an earlier one. `blocks` is
+  // the span of the unit's blocks that were checked while they arrived. Returns
+  // true if the unit completes its file. *checked then gets the checked spans
+  // of all units of the file, which need not be read again.
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Records that the complete file of this part has bytes that its own
-  // checksums do not cover. Ignores files that are not data files.
+  // Records that the file of this part, which is complete, has bytes that its
+  // own checksums do not cover. Ignores files that are not data files.
   void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 

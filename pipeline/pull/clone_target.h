@@ -14,13 +14,14 @@
 
 namespace sstferry {
 
-// Makes a database without opening it in RocksDB. This process therefore needs
-// neither the database's operators nor its release of RocksDB.
+// Makes a database from the source's files without opening it in RocksDB. So
+// this process needs neither the application's comparators and merge operators
+// nor its release of RocksDB.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  // With kDrillMode, removes the database at the end. A drill resumes nothing:
-  // it removes what a killed drill left, and returns kRefused if a pull left
-  // its data.
+  // With kDrillMode, the pull removes the database at the end. A drill never
+  // resumes: it removes the data that a killed drill left. If an unfinished
+  // pull left the data, the drill returns kRefused.
   explicit CloneTarget(const TargetInputs& inputs,
                        const char* mode = kCloneMode);
 
@@ -37,8 +38,9 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) override;
-  // Keeps two kinds of files in staging/: MANIFEST, OPTIONS and IDENTITY, which
-  // stay there to the end, and links, which stay until all files have arrived.
+  // Prepares an unfinished clone, and leaves two kinds of files in staging/.
+  // MANIFEST, OPTIONS and IDENTITY stay there to the end. Links stay there
+  // until all files have arrived.
   [[nodiscard]] rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) override;
@@ -56,45 +58,49 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }
-  // Writes the file in `dir` that contains the MANIFEST's name, after all other
-  // files. In this class: CURRENT.
+  // Writes the file in `dir` that contains the name of the MANIFEST. Called
+  // after all other files are written. This class writes CURRENT.
   [[nodiscard]] virtual rocksdb::Status NameManifest(const std::string& dir,
                                                      const Access& access);
 
  private:
-  // Makes a layout in which no unit is counted as complete yet.
+  // Makes the layout of the plan's files. None of its units is complete yet.
   void MakeLayout();
-  // Links files of the database in `directory`. If that fails, only reports it.
-  // Sets *verify if that database is known to be wrong.
+  // Links files that the database in `directory` shares with the source. If the
+  // database cannot be read, reports that, and the source sends the files. Sets
+  // *verify if a fault of that database is known.
   [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory,
                                             bool* verify);
-  // Reuses files that an unfinished pull received before it started over.
+  // Reuses files that an unfinished pull had received. This pull starts over
+  // instead of resuming it.
   [[nodiscard]] rocksdb::Status TakeEarlier(const JournalState& earlier);
   // Lists the parts of the files that are reused.
   ReusedParts ListReused() const;
-  // Returns the directory whose files may be linked; empty if no such directory
-  // exists.
+  // Returns the directory of the database whose files may be linked. Returns an
+  // empty string if there is no such database.
   std::string PresentDirectory() const;
-  // Returns true if the database whose files may be linked already has the
-  // source's contents, so that a swap would change only names.
+  // Returns true if TARGET_DIR already has the source's contents, so that an
+  // exchange would change only names.
   bool HoldsTheSame(const PresentFiles& present) const;
   // Returns the numbers of the files that the journal records as linked and
   // whose links still exist.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
   bool IsReceived(const Part& part, const JournalChunk& chunk) const;
-  // Finds out which units of the journal have arrived.
+  // Finds out which units that the journal records are intact on the disk.
   void FindReceived(const JournalState& journal, ReceivedChunks* received);
   // Returns the names of the files that Reopen() leaves in staging/.
   std::set<std::string> WaitingInStaging() const;
-  // Sets new_id_, before any data is sent.
-  //   kRefused  the id of the refreshed replica cannot be read
+  // Sets new_id_. Called before any data is sent.
+  //   kRefused  the id of the replica that is refreshed cannot be read
   [[nodiscard]] rocksdb::Status ChooseNewId();
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
 
-  // The database id of the clone. Empty: no id; nullopt: the source's id.
+  // The new database id of the clone. If empty, the clone gets no id; if
+  // nullopt, it keeps the source's id.
   std::optional<std::string> new_id_;
   std::unique_ptr<CloneLayout> layout_;
-  // OriginOfLinks() before files were linked; nullopt: no file was linked.
+  // The result of OriginOfLinks() just before files were linked; nullopt if no
+  // file was linked.
   std::optional<std::string> origin_;
   FinishedClone finished_;
   bool is_current_ = false;

@@ -16,7 +16,7 @@
 
 namespace sstferry {
 
-// Describes the file that CURRENT names.
+// Describes the MANIFEST whose name is in CURRENT.
 struct ManifestFileFound {
   std::string path;
   uint64_t bytes = 0;
@@ -38,32 +38,34 @@ struct ManifestFileFound {
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts);
 
-// Checks that every file that the MANIFEST lists is in `dir` itself. OPTIONS
-// files do not show this, because they never contain db_paths.
+// Checks that `dir` itself contains every file that the MANIFEST lists. OPTIONS
+// files cannot show that a file is in another directory of RocksDB, because
+// they never contain db_paths.
 //   kRefused  a file is in another directory; the message names it
 //   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
 
-// Sets *is_empty to true if a WAL has no entries: it is an empty file, or has
-// only records about the log itself.
+// Sets *is_empty to true if a WAL has no entries. The WAL is then an empty
+// file, or contains only records that describe the WAL itself.
 [[nodiscard]] rocksdb::Status IsEmptyWal(rocksdb::FileSystem* file_system,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);
 
 // Reads the WALs that RocksDB will replay when it next opens the database in
-// `dir`. Sets *known to false if they cannot be read to their ends.
-//   kRefused  RocksDB would replay them wrongly: without a TransactionDB
-//             (WRITE_PREPARED), or in the linked release (wide-column entities
-//             of prepared transactions)
+// `dir`. Sets *known to false if a WAL cannot be read to its end.
+//   kRefused  RocksDB would replay the WALs wrongly: WRITE_PREPARED
+//             transactions need a TransactionDB, and the linked release cannot
+//             replay wide-column entities of prepared transactions
 //   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
                                              const rocksdb::DBOptions& options,
                                              WalFacts* facts, bool* known);
 
-// Sets `is_unflushed` of each family of a database that is open read-only, and
-// *single_deletes if its WALs, as far as they can be read, hold a SingleDelete.
+// Sets `is_unflushed` of each column family of a database that is open
+// read-only. Sets *single_deletes to true if the database's WALs contain a
+// SingleDelete, as far as the WALs can be read.
 //   kRefused, kCorrupt  as for ReadNeededWals()
 [[nodiscard]] rocksdb::Status FindUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,

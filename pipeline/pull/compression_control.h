@@ -1,13 +1,15 @@
-// Decides, with --compress auto, whether the source compresses: it should if
-// the link is the bottleneck.
+// Decides, with --compress auto, whether the source compresses what it sends.
+// Compression is useful if the network link is the bottleneck.
 //
-// In that case both sides wait for the link at the same time: the source
-// because its sends block, the target because nothing arrives. If a CPU or disk
-// is the bottleneck, one side works while the other waits. The measure is
-// therefore the smaller of these two shares of lane time (blocked time excludes
-// CPU time, so that copying into and out of sockets counts as work):
+// If the link is the bottleneck, both sides wait for it at the same time. The
+// sends of the source block, and no bytes arrive at the target. If a CPU or a
+// disk is the bottleneck, one side works while the other one waits. So the
+// decision uses the smaller of these two shares of lane time:
 //   source: blocked while sending / building or sending
 //   target: blocked while receiving / everything except idle
+// Blocked time excludes CPU time, so copying into and out of sockets counts as
+// work.
+//
 // A decision is made for each window of about a second, when Stats arrive from
 // the source:
 //   off -> on   both shares are at least kLinkBound in kWindowsToBegin
@@ -32,12 +34,13 @@ struct CompressionSample {
   uint64_t sst_bytes = 0;  // arrived, counted before compression
 };
 
-// Makes the decisions for one pull. The source's values are not trusted, but
-// wrong values can only turn compression on or off. Threads: one.
+// Decides about compression for one pull. Does not trust the source's numbers:
+// wrong numbers can only turn compression on or off. Threads: one.
 class CompressionControl {
  public:
   static constexpr uint64_t kWindowMicros = 700'000;
-  // A window grows until lanes have recorded this much time on both sides.
+  // A window ends when the lanes of both sides have recorded at least this much
+  // time.
   static constexpr uint64_t kMinLaneMicros = 300'000;
   static constexpr double kLinkBound = 0.75;
   static constexpr double kMinGain = 1.1;

@@ -20,7 +20,8 @@
 
 namespace sstferry {
 
-// The keys or bytes to digest: a unit of a file, or keys of a column family.
+// Selects what to digest. If `unit` is set, it is a unit of a file; otherwise
+// it is an interval of keys in a column family.
 struct DigestPart {
   std::optional<uint32_t> unit;
   uint32_t family = 0;
@@ -32,21 +33,23 @@ struct DigestPart {
 class DigestSide {
  public:
   virtual ~DigestSide() = default;
-  // Requests a part's digest without waiting for it, or computes it.
+  // Requests the digest of a part from a source and does not wait for it, or
+  // computes the digest of this side's data.
   virtual void Ask(uint32_t lane, uint32_t part) = 0;
-  // Returns the answer to the last Ask() on this lane.
+  // Returns the digest that the latest Ask() on this lane requested.
   [[nodiscard]] virtual rocksdb::Status Receive(uint32_t lane, uint32_t part,
                                                 DigestReply* reply) = 0;
 };
 
-// Requests digests from a source. Opens each lane at its first request.
-// REQUIRES: the link's lanes are set.
+// Requests digests from a source. Opens each lane when the lane is first used.
+// REQUIRES: SourceLink::SetLanes() was called.
 class SourceDigests : public DigestSide {
  public:
-  // Borrows link, failure and state. `state`: the state of a pull's lanes. A
-  // failed request is repeated on a new connection until state->retry_for
-  // passes without progress; if `state` is null, no request is repeated.
-  // `label`: prefix of failure messages, such as "left"; may be empty.
+  // Borrows `link`, `failure` and `state`. `state` is the state of a pull's
+  // lanes. A failed request is repeated on a new connection until
+  // state->retry_for passes without progress. If `state` is null, no request is
+  // repeated. `label` is a prefix of failure messages, such as "left"; it may
+  // be empty.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
                 std::string label, LaneShared* state = nullptr);
@@ -86,10 +89,10 @@ struct ComparedPart {
   }
 };
 
-// Compares `parts` over the lanes of `lanes`, with one thread per lane. Calls
-// `take` on these threads for every part that both sides answered; an error
-// from `take` fails the comparison. Sets and returns the first failure of the
-// operation.
+// Compares `parts` over the lanes of `lanes`, with one thread per lane. For
+// every part, calls `take` on one of these threads when both digests are known.
+// If `take` returns an error, the comparison fails. Sets *failure to the first
+// failure of the operation, and returns it.
 [[nodiscard]] rocksdb::Status CompareDigests(
     SourceLink* lanes, FirstFailure* failure, DigestSide* left,
     DigestSide* right, const std::vector<uint32_t>& parts,

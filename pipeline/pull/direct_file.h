@@ -7,11 +7,12 @@
 
 namespace sstferry {
 
-// Returns a file system whose NewRandomRWFile() opens an existing file for
-// direct writes only, if FileOptions::use_direct_writes is set and the disk's
-// file system supports it; otherwise `base` opens the file. (RocksDB's own
-// direct writers cannot be used: they truncate the file or append to it.)
-// Memory, offsets and sizes of direct writes must be multiples of 4096.
+// Returns a file system that can write existing files directly, without the
+// page cache. Its NewRandomRWFile() does so if FileOptions::use_direct_writes
+// is set and the disk's file system supports direct writes; otherwise `base`
+// opens the file. A directly opened file can only be written. The memory,
+// offsets and sizes of direct writes must be multiples of 4096. (RocksDB's own
+// direct writers truncate the file or append to it.)
 std::shared_ptr<rocksdb::FileSystem> MakeDirectFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

@@ -1,5 +1,5 @@
-// Takes over files that a pull received before it started over with another
-// snapshot.
+// Reuses tables that a pull received before it started over with another
+// snapshot of the source.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace sstferry {
 
-// Moves complete tables from `earlier_dir`, the db/ of the pull with journal
-// `journal`, to their link paths in `layout`, then removes the directory. Moves
-// a table if it has the identity of a file in `layout` and its bytes on the
-// disk match the digests in the journal. Sets *numbers to the layout's numbers
-// of the moved files. Skips files that the layout already reuses. kCancelled:
-// `cancelled` returned true.
+// Moves complete tables that an earlier pull received to their link paths in
+// `layout`, then removes `earlier_dir`. That pull wrote `journal`, and
+// `earlier_dir` is its db/. Moves a table if a file in `layout` has the same
+// identity and the table's bytes on the disk match the digests in the journal.
+// Skips files that `layout` already reuses. Sets *numbers to the numbers that
+// the moved files have in `layout`.
+//   kCancelled  `cancelled` returned true
 [[nodiscard]] rocksdb::Status TakeEarlierFiles(
     const std::string& earlier_dir, const JournalState& journal,
     const CloneLayout& layout, rocksdb::FileSystem* file_system,

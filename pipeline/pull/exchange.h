@@ -1,6 +1,6 @@
-// Gives a new database the name TARGET_DIR: by a rename or, in a refresh or a
-// swap, by exchanging two directories. A swap runs one hook of the application
-// before the exchange and one after it.
+// Gives a complete new database the name TARGET_DIR. A refresh or a swap
+// exchanges the new directory with the old one; a pull renames it. In a swap, a
+// hook of the application runs before the exchange, and another one after it.
 #pragma once
 
 #include <chrono>
@@ -28,52 +28,54 @@ class PullWorkspace;
 //            crashed.
 class Exchange {
  public:
-  // `plan`: the source's plan; may still be incomplete.
+  // `plan` is the source's plan. It may be filled in after this call.
   Exchange(const PullOptions* options, const Plan* plan, FirstFailure* failure,
            PullReporter* report)
       : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
   // Checks that the pull may replace the contents of TARGET_DIR. Called before
-  // the first file is created, and again when more is known about the source.
-  // Stores facts for the summary. Returns OK if this pull replaces nothing.
+  // the first file is created, and again when the source's plan is known.
+  // Stores facts about TARGET_DIR for the summary. Returns OK if this pull
+  // replaces nothing.
   //   kRefused  the pull must not replace the contents
   [[nodiscard]] rocksdb::Status CheckTarget();
 
-  // Checks, before data is transferred, that TARGET_DIR can be exchanged later.
-  // Returns OK if this pull exchanges nothing.
+  // Checks, before data is transferred, that TARGET_DIR can be exchanged at the
+  // end. Returns OK if this pull exchanges nothing.
   //   kBusy  a process has TARGET_DIR open, and there is no hook to stop it
   [[nodiscard]] rocksdb::Status CheckAhead(bool is_plan);
 
   // --- remains of an earlier run ---------------------------------------------
-  // Completes an interrupted exchange, and deletes what is left of the old
-  // database. Called for every kind of target. Borrows the open workspace from
-  // here on.
-  //   kRefused  the earlier run had after_swap, and this one has none
+  // Completes an interrupted exchange of an earlier run, and deletes the rest
+  // of the old database. Called for every kind of target. Keeps a pointer to
+  // the open workspace.
+  //   kRefused  the earlier run had an after_swap hook, and this run has none
   [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
   // Returns true if before_swap ran for an exchange that did not happen. Valid
   // after FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
-  // Returns true if all data for the exchange that did not happen has arrived
-  // from the source that the command names, and was verified if the pull
-  // verifies. The pull then needs no source.
+  // Returns true if this run can do, without a source, the exchange for which
+  // an earlier run called before_swap. All data must have arrived from the
+  // source that the command names. If this pull verifies, the earlier run must
+  // have verified the data, too.
   bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
-  // Runs after_swap to report that this exchange will not happen, so that the
-  // application does not wait for it.
+  // Runs after_swap to tell the application that the exchange will not happen.
+  // Otherwise the application would wait for it.
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------
-  // Gives db/ the name TARGET_DIR. `last_check` is called right before that, as
-  // in Workspace::Swap(). `summary` returns the pull's summary at the time of
-  // the call, for the record in TARGET_DIR. After an error,
-  // PullReporter::published() is true if TARGET_DIR is the new database.
+  // Gives db/ the name TARGET_DIR. Calls `last_check` right before that, as
+  // Workspace::Swap() does. `summary` returns the current summary of the pull,
+  // which is recorded in TARGET_DIR. After an error, PullReporter::published()
+  // returns true if TARGET_DIR is the new database.
   [[nodiscard]] rocksdb::Status Publish(
       const std::function<rocksdb::Status()>& last_check,
       const std::function<Summary()>& summary);
-  // Returns true if the last failure that was returned is that of after_swap.
+  // Returns true if the most recently returned failure came from after_swap.
   bool ended_by_hook() const { return ended_by_hook_; }
-  // Returns the final status of a pull whose first failure is `status`, seen at
-  // `place`. A failure of after_swap takes precedence, because then the
+  // Returns the final status of a pull whose first failure is `status`, at
+  // `place`. If after_swap failed, returns that failure, because the
   // application was not started again.
   rocksdb::Status WorstOf(const rocksdb::Status& status,
                           const FailurePlace& place) const;

@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// The part of an operation that saw a failure.
+// The part of an operation in which a failure was noticed.
 enum class FailedPart : uint8_t {
   kNone,            // nothing failed
   kTarget,

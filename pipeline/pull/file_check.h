@@ -13,11 +13,11 @@
 
 namespace sstferry {
 
-// Checks the file except the blocks in `checked` (CheckSstFile()). Sets
-// *unchecked if some of the file's bytes have no checksum (a table that is not
-// block-based, blocks without checksums).
-//   kCorrupt       a checksum is wrong, or the complete records of a WAL do not
-//                  end where the source's do
+// Checks the file by its own checksums, except the blocks in `checked`
+// (CheckSstFile()). Sets *unchecked if some bytes of the file have no checksum,
+// as in a table that is not block-based or has blocks without checksums.
+//   kCorrupt       a checksum is wrong, or the complete records of a WAL end at
+//                  another offset than at the source
 //   kIncompatible  this process's RocksDB could not read the whole file
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
                                               const std::string& path,
@@ -37,9 +37,9 @@ namespace sstferry {
                                            uint64_t offset, uint64_t bytes,
                                            Digest128* digest);
 
-// Computes the same digest as DigestOfPart(), but from the bytes on the disk:
-// bypasses the page cache if the file system supports direct reads, otherwise
-// by FileSource::OpenFromDisk().
+// Computes the same digest as DigestOfPart(), but from the bytes on the disk.
+// Bypasses the page cache if the file system supports direct reads; otherwise
+// uses FileSource::OpenFromDisk().
 [[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
                                              const std::string& path,
                                              uint64_t offset, uint64_t bytes,

@@ -1,16 +1,16 @@
 // Ensures that a database with entries has a last sequence number above 0.
 //
-// Ingestion may leave every entry, and RocksDB's last sequence number, at 0. A
-// snapshot that is taken then has sequence 0. While such a snapshot exists,
-// RocksDB before 9.10 drops the entries at 0 in each compaction
-// (facebook/rocksdb#13155), so all readers lose them. When the last sequence is
-// 1 or more, no later snapshot has sequence 0.
+// After an ingest, every entry may have sequence number 0, and RocksDB's last
+// sequence may be 0, too. A snapshot that is taken then has sequence 0. While
+// such a snapshot exists, RocksDB before 9.10 drops the entries at sequence 0
+// in each compaction (facebook/rocksdb#13155), so all readers lose them. When
+// the last sequence is 1 or more, no new snapshot has sequence 0.
 //
 //   closed directory    RaiseLastSequence() appends to the MANIFEST
 //   open database       SpendFirstSequence() makes RocksDB assign a number to
 //                       an empty range deletion. The effect ends when the
 //                       database is closed, unless its MANIFEST has changed
-//                       since: an ingest changes it
+//                       since, for example by an ingest
 //   application's db    LeaveSequenceZero() deletes a random key that does not
 //                       exist, which has a lasting effect
 //
@@ -35,10 +35,10 @@ namespace sstferry {
                                            const std::string& dir,
                                            bool* at_zero);
 
-// Raises RocksDB's last sequence to at least `at_least`, and at least 1, by an
-// edit at the end of the MANIFEST. Replaces the MANIFEST atomically. Changes
-// nothing if the last sequence is high enough. REQUIRES: no process has the
-// database in `dir` open.
+// Raises RocksDB's last sequence to `at_least`, or to 1 if `at_least` is 0.
+// Adds an edit to the end of the MANIFEST, and replaces the MANIFEST
+// atomically. Changes nothing if the last sequence is high enough. REQUIRES: no
+// process has the database in `dir` open.
 //   kCorrupt   the MANIFEST is damaged
 //   kInternal  the MANIFEST does not end with a complete record
 [[nodiscard]] rocksdb::Status RaiseLastSequence(
@@ -55,10 +55,11 @@ namespace sstferry {
     rocksdb::DB* db,
     const std::vector<rocksdb::ColumnFamilyHandle*>& families, bool* spent);
 
-// Raises the last sequence permanently: deletes a random key that does not
-// exist, in a family with one of RocksDB's own comparators. Without such a
-// family, calls SpendFirstSequence(), because an application's comparator may
-// reject a key that the application did not make. Sets *left after a write.
+// Raises the last sequence permanently, by deleting a random key that does not
+// exist. Uses a family with one of RocksDB's own comparators, because an
+// application's comparator may reject the key. If there is no such family,
+// calls SpendFirstSequence() instead. Sets *left to true if it wrote to the
+// database.
 [[nodiscard]] rocksdb::Status LeaveSequenceZero(
     rocksdb::DB* db,
     const std::vector<rocksdb::ColumnFamilyHandle*>& families, bool* left);

@@ -1,5 +1,5 @@
-// Ingests received chunks into the target database: records each one in the
-// journal at once, then ingests all waiting chunks in one call.
+// Ingests received chunks into the target database. Records each chunk in the
+// journal when it arrives, and later ingests all waiting chunks in one call.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ namespace sstferry {
 // A column family that chunks are ingested into.
 struct IngestFamily {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  bool keeps_level0 = false;  // FIFO, or one level: files stay in level 0
+  bool keeps_level0 = false;  // FIFO or only one level: files stay in level 0
 };
 
 // Settings of an Ingestor.
 struct IngestRules {
-  // True: chunks are placed above the data of a database that an application
-  // reads and may write, and ingests are deferred until IngestDeferred().
-  // False: the database is new, and chunks are placed in the last level.
+  // True if an application reads the database and may write to it. Chunks are
+  // then placed above its data, and ingested only by IngestDeferred(). False if
+  // the database is new. Chunks are then placed in the last level.
   bool over_data = false;
   // If set, called before `bytes` are ingested. It may block; an error that it
   // returns ends the ingest.
@@ -37,12 +37,12 @@ struct IngestRules {
   std::function<std::chrono::steady_clock::time_point()> now;
 };
 
-// Ingests the chunks of all lanes, without a thread of its own. If no other
-// lane ingests when a lane adds a chunk, that lane ingests all waiting chunks;
-// the others continue to receive. An ingest call costs five syncs, regardless
-// of the number of chunks. So a single chunk waits for a second one or for
-// Flush(), unless calls are rare: over a slow link, a chunk of a new database
-// is ingested as soon as it has arrived.
+// Ingests the chunks of all lanes, without a thread of its own. A lane that
+// adds a chunk also ingests all waiting chunks, unless another lane is already
+// ingesting. The other lanes continue to receive. An ingest call costs five
+// syncs, regardless of the number of chunks. So a single chunk waits for a
+// second one or for Flush(). If calls are rare, for example over a slow link, a
+// single chunk of a new database is ingested at once.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
@@ -60,10 +60,10 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // Ingests or defers these chunks.
+  // Ingests these chunks, or defers them if IngestRules::over_data is set.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
-  // Does not interrupt a running RocksDB call.
+  // Stops storing. Does not interrupt a running RocksDB call.
   void Stop() override;
   void FillSummary(Summary* summary) const override;
 
@@ -74,28 +74,30 @@ class Ingestor : public ChunkStore {
   // Returns the number of deferred chunks.
   size_t deferred() const;
   uint64_t ingest_calls() const;
-  // Returns the durations, in microseconds, of the ingest calls over existing
-  // data: "p50", "p99", "max"; empty if there were no calls. No call blocked a
-  // writer for longer than "max".
+  // Returns the durations of the ingest calls over existing data as "p50",
+  // "p99" and "max", in microseconds. The map is empty if there were no calls.
+  // No call blocked a writer for longer than "max".
   std::map<std::string, uint64_t> CallMicros() const;
-  // Returns, by level, the number of chunks that were in that level directly
-  // after the call that ingested them. Counts only calls over existing data,
-  // and only chunks that no compaction rewrote before they were counted.
+  // Returns, for each level, how many chunks were in it directly after they
+  // were ingested. Counts only ingests over existing data. Does not count a
+  // chunk if a compaction rewrote it earlier.
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
-  // Ingests while at least `least` (1 or more) chunks wait.
+  // Ingests all waiting chunks, and repeats this while at least `least` chunks
+  // wait. `least` is 1 or more.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
-  // Checks that no two files of a family overlap or share a key. Otherwise
-  // RocksDB would put all files of the call into level 0.
+  // Checks that no two files of a family overlap or share a key. If two files
+  // did, RocksDB would put all files of the same call into level 0.
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
-  // Returns how many waiting chunks are enough for an ingest call now.
-  // REQUIRES: mu_ is locked.
+  // Returns the number of waiting chunks from which an ingest call is worth its
+  // cost now. REQUIRES: mu_ is locked.
   size_t LeastTogether() const;
   std::chrono::steady_clock::time_point Now() const;
-  // Returns the status for a caller. REQUIRES: mu_ is locked.
+  // Returns the first failure, or kCancelled after Stop(). REQUIRES: mu_ is
+  // locked.
   [[nodiscard]] rocksdb::Status Verdict() const;
   [[nodiscard]] rocksdb::Status SyncRecords(
       const std::vector<StagedChunk>& batch, StageClock* clock);
@@ -107,8 +109,9 @@ class Ingestor : public ChunkStore {
   // Records the chunks as ingested.
   [[nodiscard]] rocksdb::Status RecordIngested(
       const std::vector<StagedChunk>& batch);
-  // Ingests into a database that an application writes. First tries to flush
-  // without stalling writers; then lets RocksDB stall them.
+  // Ingests into a database that an application writes to. The first try does
+  // not stall the application's writes. If RocksDB refuses it, the second try
+  // lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
       std::vector<rocksdb::IngestExternalFileArg> args);
   [[nodiscard]] rocksdb::Status FlushFamilies(
@@ -131,7 +134,8 @@ class Ingestor : public ChunkStore {
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
-  // End of the last call; before the first call, the creation of this object.
+  // End of the previous call; before the first call, the time at which this
+  // object was created.
   std::chrono::steady_clock::time_point last_end_;
   std::chrono::steady_clock::duration last_duration_; // duration of that call
   bool stopped_ = false;

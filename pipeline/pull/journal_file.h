@@ -23,8 +23,8 @@ class JournalFile {
   [[nodiscard]] static rocksdb::Status Create(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<JournalFile>* journal);
-  // Opens a journal whose complete records have `bytes` bytes, and truncates a
-  // torn tail. After OK, the file's contents are durable.
+  // Opens a journal whose complete records have `bytes` bytes, and truncates
+  // the file to them. After OK, the file's contents are durable.
   [[nodiscard]] static rocksdb::Status Reopen(
       rocksdb::FileSystem* file_system, const std::string& path,
       uint64_t bytes, std::unique_ptr<JournalFile>* journal);

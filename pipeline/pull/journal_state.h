@@ -23,21 +23,23 @@ inline constexpr uint64_t kMaxJournalBytes = 1ull << 30;
 struct JournalState {
   JournalTransfer head;
   Plan plan;
-  // By part id: the recorded chunks, by ordinal.
+  // The recorded chunks, indexed by part id and then by ordinal.
   std::vector<std::vector<JournalChunk>> chunks;
-  // By part id and ordinal: true if the chunk is known to be ingested.
+  // Indexed by part id and ordinal: true if the chunk is known to be ingested.
   std::vector<std::vector<bool>> ingested;
-  // The target's files when a refresh began, if recorded.
+  // The target's files when a refresh began, or the origin of a clone's links;
+  // nullopt if neither is recorded.
   std::optional<JournalTargetFiles> target_files;
-  // By part id: true if every chunk of the part is recorded.
+  // Indexed by part id: true if every chunk of the part is recorded.
   std::vector<bool> whole;
   bool complete = false;
   uint64_t bytes = 0;  // size of the complete records
-  bool torn = false;   // an incomplete record follows
+  bool torn = false;   // an incomplete record follows them
 
   Totals ReceivedTotals(uint32_t part_id) const;
   Totals ReceivedTotals() const;
-  // Returns the number of the plan's bytes that are recorded.
+  // Returns how many of the plan's bytes have been received according to the
+  // records.
   uint64_t planned_bytes_done() const;
 };
 

@@ -1,5 +1,5 @@
-// The connection of one lane. Classifies each failure by how the lane may react
-// to it.
+// Uses the connection of one lane. Classifies each failure by how the lane may
+// react to it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Opens and uses one lane's connection, and classifies its failures.
+// Opens and uses the connection of one lane, and classifies its failures.
 //
 // Ownership: borrows its arguments. Threads: the lane's.
 class LaneChannel {
@@ -19,23 +19,23 @@ class LaneChannel {
 
   // Opens the lane's connection, or a new one after a failure.
   [[nodiscard]] rocksdb::Status Open();
-  // Adds the connection's bytes to the counters. `close`: also closes the
-  // connection.
+  // Adds the connection's byte counts to the counters of the pull. If `close`
+  // is true, also closes the connection.
   void Leave(bool close);
 
-  // Returns how the lane may react to the last failure: reconnect, request
+  // Returns how the lane may react to the latest failure: reconnect, request
   // again, or fail.
   LaneFailure failure() const { return failure_; }
-  // Sent(), Damaged() and Final() record how the lane must react to the failure
-  // `status`, and return it. Sent(): sending or receiving failed; the reaction
-  // follows from `status` and the connection's state. Damaged(): request the
-  // damaged bytes again.
+  // Sent(), Damaged() and Final() return `status`. If it is a failure, they
+  // also record how the lane must react to it. Call Sent() if sending or
+  // receiving failed: the reaction depends on `status` and on the state of the
+  // connection. Call Damaged() if the lane must request damaged bytes again.
   [[nodiscard]] rocksdb::Status Sent(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status) {
     return As(LaneFailure::kDamaged, status);
   }
-  // Final(): fail, because of this side's own failure or an intact but wrong
-  // frame.
+  // Call Final() if the lane must fail: because of a failure of this side, or
+  // because an intact frame has wrong contents.
   [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status) {
     return As(LaneFailure::kFinal, status);
   }
@@ -55,9 +55,9 @@ class LaneChannel {
   [[nodiscard]] rocksdb::Status ReceivePayload(char* into, Frame* frame) {
     return Sent(state_->guard->ReceivePayload(channel_, into, frame));
   }
-  // Checks the type of a frame. An End frame is the source's final answer,
-  // unless it says that the source is restarting or that a new request may
-  // succeed.
+  // Checks that a frame has the type `type`. An End frame makes the lane fail,
+  // unless the source says in it that it is restarting or that a new request
+  // may succeed.
   [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
 
  private:

@@ -1,5 +1,5 @@
-// The data that the lanes of one pull share: what to receive, what to use, and
-// the results.
+// Defines the data that all lanes of one pull share: what they receive, which
+// objects they use, and their results.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ struct LaneResults : LaneCounts {
 struct LaneShared : LaneResults {
   // --- what to receive -------------------------------------------------------
   const std::vector<Part>* parts = nullptr;
-  // By part id; changed only by the lane that has the part.
+  // Indexed by part id. Only the lane that has a part changes its entry.
   std::vector<PartStart> starts;
   std::vector<PullFamily> families;
   TransferId transfer_id{};
@@ -58,17 +58,17 @@ struct LaneShared : LaneResults {
   std::string staging_dir;
   bool sync_chunks = true;
   Access file_access;  // for complete chunks
-  // Time without progress after which a lost lane is not retried; 0: never
-  // retry.
+  // Time without progress after which a lost lane is not retried any more. 0: a
+  // lost lane is never retried.
   std::chrono::milliseconds retry_for{0};
-  // Time limits for one chunk, and for each MiB of it, on one connection. After
-  // that, the lane tries another connection.
+  // Time limit for one chunk on one connection: a fixed time, plus a time for
+  // each MiB. When it has passed, the lane tries another connection.
   std::chrono::milliseconds chunk_time{120'000};
   std::chrono::milliseconds chunk_time_per_mib{16'000};
 
   // --- what to use -----------------------------------------------------------
-  // Compares parts with the entries of this side; null unless the pull is a
-  // refresh in place.
+  // Compares parts with the entries of this side's database. Null unless the
+  // pull is a refresh in place.
   PartComparer* comparer = nullptr;
   // Opens a lane: *channel stays valid until the next call for that lane.
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
@@ -78,7 +78,7 @@ struct LaneShared : LaneResults {
   PartScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;  // null: no store is open
   const StallGuard* guard = nullptr;
-  StopSignal* stop = nullptr;  // null: waits between tries are not stopped
+  StopSignal* stop = nullptr;  // null: nothing ends waits between tries
   LogFunction log;
   LostSource* lost_source = nullptr;  // null: losses are not logged
 
@@ -87,7 +87,7 @@ struct LaneShared : LaneResults {
   std::atomic<uint64_t> parts_compared{0};
   PullCounters counters;
 
-  // Returns true in a refresh in place: chunks are placed above existing data.
+  // Returns true for a refresh in place. It places chunks above existing data.
   bool refreshes() const { return comparer != nullptr; }
 };
 

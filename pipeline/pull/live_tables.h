@@ -41,7 +41,7 @@ struct FamilyHandle {
   bool is_unflushed = false;
 };
 
-// Returns the handles of families, which are FamilyHandle or IngestFamily.
+// Returns the handles of `families`. Family is FamilyHandle or IngestFamily.
 template <typename Family>
 std::vector<rocksdb::ColumnFamilyHandle*> HandlesOf(
     const std::vector<Family>& families) {
@@ -52,8 +52,8 @@ std::vector<rocksdb::ColumnFamilyHandle*> HandlesOf(
   return handles;
 }
 
-// Lists the live tables of a family in one version of the database. Opens
-// tables that are not open, but reads no data block.
+// Lists the live tables of a family at one point in time. Opens tables that are
+// not open, but reads none of their data blocks.
 [[nodiscard]] rocksdb::Status ListLiveTables(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     std::vector<LiveTable>* tables);

@@ -1,5 +1,5 @@
-// Logs once that a source was lost and once that it is back, regardless of the
-// number of its connections.
+// Logs once that a source was lost, and once that it is back, even if the
+// source has many connections.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@
 namespace sstferry {
 
 // Tracks the lost connections of one source. The source counts as lost from the
-// first loss until all lost connections are back. If a connection that was made
-// before that moment is reported as lost after it, it was lost together with
-// the others, so no new loss is logged.
+// first lost connection until all lost connections are back. A connection that
+// was made before that moment may be reported as lost afterwards. It was lost
+// together with the others, so it is not logged as a new loss.
 //
 // Threads: any.
 class LostSource {
@@ -23,8 +23,8 @@ class LostSource {
   // `log` may be null.
   explicit LostSource(LogFunction log) : log_(std::move(log)) {}
 
-  // Counts a connection as lost. `what` names it, such as "lane 2"; `since` is
-  // the time at which it was made.
+  // Counts a connection as lost. `what` names the connection, such as "lane 2".
+  // `since` is the time at which it was made.
   void Lost(const std::string& what, Clock::time_point since,
             const std::string& reason);
   // Counts a lost connection as back.

@@ -10,19 +10,20 @@
 
 namespace sstferry {
 
-// Everything on which the choice depends.
+// Facts on which the choice depends.
 struct MethodInput {
   PullMethod asked = PullMethod::kAuto;
-  // An application has TARGET_DIR open, and refreshes it itself.
+  // True if an application has TARGET_DIR open, and refreshes it itself.
   bool is_open = false;
-  // A refresh finds a database in TARGET_DIR.
+  // True if this is a refresh, and TARGET_DIR has a database.
   bool refreshes = false;
-  // Method of the unfinished pull that is resumed.
+  // Method of the unfinished pull that is resumed; nullopt: no such pull.
   std::optional<PullMethod> unfinished;
-  // Method that made the replica in TARGET_DIR.
+  // Method that made the replica in TARGET_DIR; nullopt: unknown, or no
+  // replica.
   std::optional<PullMethod> replica;
-  // The reason why this pull sends no files unless the user asks for them;
-  // empty: no reason.
+  // The reason why this pull sends no files by default; empty if there is none.
+  // The user may still ask for files.
   std::string no_clone;
 };
 
@@ -30,13 +31,14 @@ struct MethodInput {
 struct MethodDecision {
   PullMethod method = PullMethod::kClone;  // never kAuto
   std::string reason;  // a sentence, for Summary::method_reason
-  // The source must be asked first whether its files can be cloned.
+  // True if the source must first be asked whether its files can be cloned.
   bool asks_source = false;
-  // The database in TARGET_DIR is changed where it is.
+  // True if the pull changes the database in TARGET_DIR in place.
   bool in_place = false;
 };
 
-// Returns the result of the first row of the table whose condition is true.
+// Returns the result of the first row of the table (docs/methods.md) whose
+// condition is true.
 MethodDecision DecideMethod(const MethodInput& input);
 
 // Returns the input that follows from the options and TARGET_DIR alone.

@@ -1,17 +1,19 @@
-// A target that is a new directory. It is built in the workspace and gets the
-// name TARGET_DIR at the end: by a rename, or by an exchange (exchange.h).
+// Builds a target as a new directory in the workspace. At the end, the
+// directory gets the name TARGET_DIR, by a rename or by an exchange
+// (exchange.h).
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "pipeline/disk/access.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
 
 namespace sstferry {
 
-// Opens the workspace of a target that becomes a new directory, and chooses the
+// Opens the workspace of a pull that makes a new directory, and chooses the
 // owner and mode of its files.
 [[nodiscard]] rocksdb::Status OpenForNewDirectory(
     const PullOptions& options, WorkspaceUse use,
@@ -30,15 +32,17 @@ struct NewDirectory {
   const Access* shared_files;
 };
 
-// Writes the record that the next refresh needs, sets the owner and mode of all
-// files, and puts the application's files into db/. After OK, db/ is durable.
-//   kRefused  shared files would get another owner or mode, also in the other
-//             database
+// Writes the record of this pull (last_transfer.json), which the next refresh
+// needs. Sets the owner and mode of all files, and puts the application's own
+// files into db/. After OK, db/ is durable.
+//   kRefused  files that another database shares would get another owner or
+//             mode there, too
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
 
-// A target that fills a new directory and then publishes it. Subclasses build
-// its contents from their kinds of chunks.
+// A target that fills a new directory, which later gets the name TARGET_DIR.
+// Subclasses build the contents of the directory from the chunks that they
+// receive.
 class NewDirectoryTarget : public PullTarget {
  public:
   using PullTarget::PullTarget;
@@ -53,7 +57,7 @@ class NewDirectoryTarget : public PullTarget {
   bool is_exchanged() const { return MayExchange(options()); }
   // Closes the files and databases that are open in db/.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
-  // Returns the files that Record() makes durable, all at once.
+  // Returns the batch of files that Record() makes durable together.
   SyncBatch* last_files();
 
  private:

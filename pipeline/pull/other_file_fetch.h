@@ -14,8 +14,8 @@
 
 namespace sstferry {
 
-// Adds notes that list the application's files at the source that are (or would
-// be) transferred, and the files that are not.
+// Adds notes to the report. They list the application's own files at the source
+// that are (or would be) transferred, and the files that are not.
 void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
                     PullReporter* report);
 
@@ -23,9 +23,10 @@ void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
 using AskForFilePart = std::function<rocksdb::Status(
     const std::string& name, uint64_t offset, OtherFilePart* part)>;
 
-// Requests each of these files, and durably writes the files that arrived, with
-// their record. A note lists files that the source cannot read completely.
-//   kCorrupt  the source sent other bytes than it announced
+// Requests each of these files, and durably writes those that arrived, with a
+// record of them. Adds a note about files that the source cannot read
+// completely.
+//   kCorrupt  the source sent other bytes than it had announced
 [[nodiscard]] rocksdb::Status FetchOtherFiles(
     OtherFiles asked, const std::vector<OtherFile>& files,
     const AskForFilePart& ask, rocksdb::FileSystem* disk, Workspace* workspace,

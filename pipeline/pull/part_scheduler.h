@@ -12,8 +12,8 @@
 
 namespace sstferry {
 
-// The state of a part before its lane starts. In a new pull, nothing has been
-// received.
+// The state of a part before a lane requests it. In a new pull, no chunk has
+// been received.
 struct PartStart {
   Totals received;
   std::string last_key;  // last received key, if the chunks have entries
@@ -29,11 +29,11 @@ class PartScheduler {
                  const std::vector<PartStart>& starts, uint32_t lanes,
                  const std::function<bool(uint32_t)>& first = nullptr);
 
-  // Returns the next part for a lane with `outstanding` unfinished parts. To
-  // hide the round trip, a lane requests one part ahead. It does not do so for
-  // the last parts, because such a part would wait for a busy lane while
-  // another lane is free. Returns nullopt if nothing is left for the lane, or
-  // if it must not request ahead.
+  // Returns the next part for a lane that has `outstanding` unfinished parts. A
+  // lane requests one part ahead, which hides the round trip. It requests none
+  // of the last parts ahead, because such a part would wait for a busy lane
+  // while another lane is free. Returns nullopt if no part is left for the
+  // lane, or if the lane must not request ahead.
   std::optional<uint32_t> Next(size_t outstanding);
 
  private:

@@ -18,8 +18,8 @@ namespace sstferry {
     const Plan& plan, const std::vector<std::string>& asked);
 
 // Returns kCorrupt unless the parts of each family cover `interval` completely,
-// without gaps or overlaps, in the order of orders[Family::index]. Only then do
-// the parts contain all entries.
+// without gaps or overlaps. The parts must be sorted by the comparator
+// orders[Family::index]. If all this is true, the parts contain all entries.
 [[nodiscard]] rocksdb::Status CheckTiling(
     const Plan& plan, const KeyInterval& interval,
     const std::vector<const rocksdb::Comparator*>& orders);

@@ -1,5 +1,5 @@
-// Derives from a plan the options of a database that is filled with the plan's
-// chunks.
+// Derives the options of a new database from the plan whose chunks fill the
+// database.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ RocksDbRelease ApplicationOf(const Plan& plan);
 // RocksDB can read.
 uint32_t MaxFormatVersionOf(const Plan& plan);
 
-// Returns the OPTIONS text of the plan's families (replica_options.h). Families
-// with plain tables get block-based tables, like the chunks.
+// Returns the text of an OPTIONS file for the plan's families
+// (replica_options.h). A family with plain tables gets block-based tables,
+// because all chunks are block-based tables.
 //   kCorrupt  the source's options are not lines of text
 [[nodiscard]] rocksdb::Status OptionsTextOf(const Plan& plan,
                                             std::string* text);

@@ -14,13 +14,13 @@
 
 namespace sstferry {
 
-// Receives the plan of one transfer. The source may be asked for it several
-// times; a plan that is sent again must be the same.
+// Receives the plan of one transfer. The plan may be requested several times,
+// for example after a lost connection. Each time it must be the same.
 //
 // Threads: one at a time.
 class PlanReceiver {
  public:
-  // Called when the source was asked for a plan. Drops an incomplete plan.
+  // Called when a plan was requested. Drops an incomplete plan.
   void Begin();
   bool has_begun() const { return has_begun_; }
   bool is_complete() const { return plan_.is_complete(); }
@@ -31,10 +31,11 @@ class PlanReceiver {
            (type == FrameType::kOpened || type == FrameType::kBusy) !=
                is_opened();
   }
-  // Time at which the source was last asked.
+  // Time of the latest request for the plan.
   Clock::time_point asked_at() const { return asked_at_; }
   uint64_t SecondsSinceFirstAsked() const;
-  // Time of the next request; set only if the source has no free transfer slot.
+  // Time at which the plan is requested again. Set only if the source has no
+  // free transfer slot.
   std::optional<Clock::time_point> asks_again_at() const {
     return asks_again_at_;
   }
@@ -49,17 +50,16 @@ class PlanReceiver {
 
   // REQUIRES: is_complete().
   Plan TakePlan() { return plan_.TakePlan(); }
-  // Returns the transfer id of the plans received so far.
+  // Returns the transfer id that all plans received so far have.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
-  // Forgets the id, so that the source may answer with another transfer.
+  // Forgets the transfer id. The source may then answer with another transfer.
   // REQUIRES: nothing depends on this transfer yet.
   void ForgetTransfer() { transfer_id_.reset(); }
-  // Returns true if the source resumed the transfer, according to the last
-  // Opened.
+  // Returns true if the source said in its latest Opened message that it
+  // resumed the transfer.
   bool source_resumed() const { return source_resumed_; }
-  // Returns the received bytes of this plan, plus the additional memory that it
-  // takes.
+  // Returns the memory that this plan uses: its received bytes, plus overhead.
   uint64_t bytes() const { return plan_.bytes(); }
 
  private:

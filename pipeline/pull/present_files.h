@@ -1,12 +1,12 @@
-// Links files of a clone that a database on this machine already has, so that
-// they need not be transferred.
+// Links files that the clone and another database on this machine have in
+// common. These files need not be transferred.
 //
-// The database may be in use. A snapshot made of links, like one that a source
-// makes, shows which files the database has; the snapshot is removed when the
-// call returns. Two files are the same if their identities are equal
-// (format/rocksdb/file_identity.h). Both databases may be used afterwards:
-// RocksDB writes to a table or a blob file only before a MANIFEST lists the
-// file, and truncates only a file with a single hard link.
+// The other database may be in use. A snapshot of it, which consists of links
+// like a snapshot at a source, shows which files it has. The snapshot is
+// removed when the call returns. Two files are the same if their identities are
+// equal (format/rocksdb/file_identity.h). Both databases may be used
+// afterwards. RocksDB writes to a table or a blob file only before a MANIFEST
+// lists the file, and truncates a file only if it has a single hard link.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,35 @@
 
 namespace sstferry {
 
-// The database to look at, and how.
+// The other database, and how to link its files.
 struct PresentDatabase {
   std::string directory;
-  Access file_access;  // only files with this access are linked: all
-                       // names of a file share its owner and mode
+  // Owner and mode that a file must have to be linked. All links to a file have
+  // the same owner and mode.
+  Access file_access;
   std::function<bool()> cancelled;
-  // Only finds out which files would be linked. Takes no snapshot, so for a
-  // database in use it may find fewer files.
+  // True if the call only finds out which files it would link. It then takes no
+  // snapshot, so it may find fewer files of a database that is in use.
   bool looks = false;
-  // No process opens the database during the call: its files are read in place.
-  // A file that cannot be linked is then an error (kRefused).
+  // True if no process opens the database during the call. Its files are then
+  // read in place, and a file that cannot be linked is an error (kRefused).
   bool is_closed = false;
 };
 
-// The result of linking files of a present database.
+// The result of LinkPresentFiles().
 struct PresentFiles {
   std::set<uint64_t> numbers;  // the source's numbers of the linked files
-  uint64_t other_access = 0;   // files not linked only because of their access
-  Digest128 content;           // content of that database; all zero: unknown
+  uint64_t other_access = 0;   // not linked only because of owner or mode
+  Digest128 content;           // content of the database; all zero: unknown
   std::string database_id;
-  bool links_none = false;  // is_closed is set and a link failed
+  bool links_none = false;  // is_closed was set, and a link failed
 };
 
-// Links the files into the layout's staging_dir; they are durable after OK.
+// Links the files into the staging_dir of `layout`. After OK, the links are
+// durable.
 //   kCancelled  `cancelled` returned true
-//   kRefused    with is_closed: a link failed (present->links_none)
-//   others      the database cannot be read and nothing is linked; the pull can
+//   kRefused    is_closed is set, and a link failed (present->links_none)
+//   others      the database cannot be read and no file is linked; the pull can
 //               continue
 [[nodiscard]] rocksdb::Status LinkPresentFiles(
     const PresentDatabase& database, const CloneLayout& layout,

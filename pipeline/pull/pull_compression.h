@@ -25,13 +25,14 @@ class PullCompression {
                   PullReporter* report)
       : options_(options), counters_(counters), report_(report) {}
 
-  // Returns the compression to use: the option's value, or none if the source
-  // is local or does not support it.
+  // Returns the compression that the pull requests: the value of its option, or
+  // none if the source is local or does not support that compression.
   WireCompression Choose(const HelloAck& source);
-  // Returns the frame flags that lanes accept with that choice.
+  // Returns the frame flags that lanes accept after Choose().
   uint16_t frame_flags() const;
   void LanesStart();
-  // Returns the message to send to the source after its Stats `theirs`, if any.
+  // Returns the message with which to answer the source's Stats `theirs`;
+  // nullopt: none.
   std::optional<Compress> OnStats(const Stats& theirs);
 
  private:
@@ -43,7 +44,7 @@ class PullCompression {
   WireCompression chosen_ = WireCompression::kNone;
   CompressionControl control_;  // used by the session's reader only
   std::chrono::steady_clock::time_point lanes_started_;
-  std::atomic<bool> is_automatic_{false};  // true after lanes_started_ is set
+  std::atomic<bool> is_automatic_{false};  // set after lanes_started_
 };
 
 }  // namespace sstferry

@@ -18,7 +18,7 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
 
 // Compares the command's request with the request of the unfinished pull in
 // `dir`.
-//   kRefused  they differ; the message has the field and suggests --restart
+//   kRefused  they differ; the message names the field and suggests --restart
 [[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
                                                const std::string& mode,
                                                const JournalTransfer& head,
@@ -29,17 +29,19 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                               const Plan& plan,
                                               const JournalTransfer& head,
                                               const std::string& dir);
-// Compares the plan of a source that resumes the transfer with the journal's.
-// An archive accepts every request to resume, because it retains no snapshots:
-// only this comparison finds out whether the set is the same.
+// Compares the plan of a source that resumes the transfer with the journal's
+// plan. An archive keeps no snapshots, so it accepts every request to resume.
+// Only this comparison shows whether the archive's set is still the same.
 //   kSnapshotGone  the database, the snapshot or the plan differs
 [[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
                                             const JournalState& unfinished);
 
-// Returns false if the pull's chunks may be lost: the machine restarted since
-// the pull began, and the pull did not sync its chunks.
+// Returns false if chunks of the unfinished pull may be lost. They may be lost
+// if the pull did not sync them and the machine has restarted since the pull
+// began.
 bool SurvivedReboots(const JournalTransfer& head);
-// Sets the boot id that this process uses; empty: the machine's.
+// Sets the boot id that this process uses. If `id` is empty, the process uses
+// the machine's boot id.
 void TEST_SetBootId(const std::string& id);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Does the first steps of a pull, until a target and a journal exist that lanes
-// can fill: new ones, or those of an unfinished pull.
+// Does the first steps of a pull. After them, a target and a journal exist, and
+// lanes can fill the target. Both are new, or those of an unfinished pull.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ namespace sstferry {
 // Crash:     see "crash table" in pipeline/README.md.
 class PullOpener {
  public:
-  // Sets *plan, which the other objects read.
+  // Sets *plan. The other objects of the pull only read it.
   PullOpener(const PullOptions* options, Plan* plan, LaneShared* lanes,
              SourceLink* link, FirstFailure* failure, PullReporter* report,
              PullTarget* target, PullWorkspace* work, Exchange* exchange,
@@ -47,62 +47,62 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status OpenWorkspace();
   // Gets the plan from the source, or from the journal if all data has arrived.
   [[nodiscard]] rocksdb::Status Connect();
-  // Prepares the target, including everything that was received earlier.
+  // Prepares the target. Keeps everything that was received earlier.
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  // Rejects reused parts that turned out to differ from the source's: they must
-  // be transferred.
+  // Rejects reused parts that differ from the source's. The source then sends
+  // them.
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different);
   // Starts a new journal. Does nothing if an unfinished pull is resumed.
   [[nodiscard]] rocksdb::Status WriteJournalHead();
 
-  // Returns true if all data has arrived, and only an earlier run's exchange is
-  // left to do.
+  // Returns true if all data has arrived, and this run only has to do the
+  // exchange that an earlier run began.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns the facts that the source reported before the transfer; all zero:
-  // not requested.
+  // Returns the facts that the source reported before the transfer. All members
+  // are zero if the facts were not requested.
   const FactsReply& facts() const { return facts_; }
-  // Returns true if TARGET_DIR is equal to the source and stays as it is.
+  // Returns true if TARGET_DIR is equal to the source and is not changed.
   bool is_current() const { return reused_.is_current; }
-  // Returns the reused parts that must be compared with the source's first: all
-  // of them with --verify, otherwise those with a weak identity.
+  // Returns the reused parts to compare with the source's before the transfer:
+  // all of them if the pull verifies, otherwise those with a weak identity.
   const std::vector<uint32_t>& ReusedToCompare() const {
     return work_->verifies() ? reused_.linked : reused_.weak;
   }
 
-  // Ends waits for the store.
+  // Wakes threads that wait for the store.
   void StopStore();
   void CloseStore();
 
  private:
   void OpenStore();
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
-  // Checks that the source still has the database of the unfinished pull;
-  // otherwise kRefused.
+  // Checks that the source still has the database of the unfinished pull.
+  //   kRefused  the source has another database
   [[nodiscard]] rocksdb::Status CheckStillSource();
   [[nodiscard]] rocksdb::Status CheckNotOlder(uint64_t sequence) const;
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
   // Returns the RocksDB release of the application that will open the replica;
   // empty: unknown.
   std::string ApplicationOf() const;
-  // Requests facts() before the source takes a snapshot, if a plan reports them
-  // or the source may refuse a clone.
-  //   kRefused  the source's files cannot be cloned; the link has ended
+  // Requests facts() before the source takes a snapshot. Does so only if a plan
+  // reports the facts, or if the source may refuse a clone.
+  //   kRefused  the source's files cannot be cloned; the session has ended
   [[nodiscard]] rocksdb::Status AskSource();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Uses the plan in the journal: no source is needed.
   void UsePlanOfJournal();
-  // Drops the unfinished pull. `keeps`: its received files are used if the
-  // source still has them.
+  // Drops the unfinished pull. If `keeps` is true, keeps its received files, so
+  // that the new pull can reuse those that the source still has.
   [[nodiscard]] rocksdb::Status StartAnew(const std::string& why, bool keeps);
   [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
   [[nodiscard]] rocksdb::Status CheckPlan();
-  // Counts the parts that need not be sent because the target already has the
-  // same entries.
+  // Counts the parts that need not be sent because the target already has their
+  // data.
   void CountUnchanged();
   [[nodiscard]] rocksdb::Status FindReused();
-  // Adopts what the unfinished pull received, up to the last chunk that is
-  // recorded and complete.
+  // Adopts the data that the unfinished pull received. In each part, these are
+  // all chunks before the first missing or damaged one.
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountReceived(const ReceivedChunks& received);
   // Records the reused parts, before the first part is received.
@@ -124,10 +124,10 @@ class PullOpener {
   PullCompression* const compression_;
   bool asks_clonable_ = false;
   FactsReply facts_;
-  OpenRequest asked_;  // *plan_ is the answer to it
+  OpenRequest asked_;  // the request that *plan_ answers
   bool resumes_exchange_ = false;
   ReusedParts reused_;
-  // Create() sets it for a new journal.
+  // Set by PullTarget::Create() for a new journal.
   std::optional<JournalTargetFiles> held_;
   std::unique_ptr<SpaceGate> space_;
   std::mutex mu_;

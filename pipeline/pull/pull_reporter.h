@@ -1,4 +1,4 @@
-// Reports how a pull proceeds and how it ended: log, progress, summary.
+// Reports the progress and the result of a pull: log, progress, summary.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace sstferry {
 enum class TimedStep : uint8_t {
   kSync,
   kVerify,
-  kSwap,  // without kDelete
+  kSwap,  // without the time of kDelete
   kDelete,
 };
 inline constexpr size_t kTimedSteps = 4;
@@ -35,13 +35,14 @@ double SecondsSince(std::chrono::steady_clock::time_point start);
 //            thread; the other functions from the pull's.
 class PullReporter {
  public:
-  // `plans`: the pull is only planned.
+  // If `plans` is true, the pull is only planned.
   PullReporter(const PullOptions* options, bool plans, const Plan* plan,
                const LaneShared* lanes, const SourceLink* link);
 
   void Log(LogLevel level, const std::string& text) const;
-  // Log a sentence and keep it for the summary. Note(): information for an
-  // operator who can act on it. NoteDetail(): a detail. Say(): a warning.
+  // Log a sentence and keep it for the summary. Note() is for information on
+  // which an operator can act, NoteDetail() for details, and Say() for
+  // warnings.
   void Note(const std::string& note);
   void NoteDetail(const std::string& note);
   void Say(const std::string& note);
@@ -51,7 +52,7 @@ class PullReporter {
   void SetPublished();
   bool published() const;
   void SetPlannedBytes(uint64_t bytes) { planned_bytes_ = bytes; }
-  // Announces that a verify will read all data once more.
+  // Announces that a verification will read all data once more.
   void ExpectVerify() { expects_verify_ = true; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
   // Records why this method was chosen, for the summary.
@@ -64,20 +65,21 @@ class PullReporter {
   double seconds(TimedStep step) const {
     return seconds_[static_cast<size_t>(step)];
   }
-  // Sets the totals that were received before this run.
+  // Sets the totals of the chunks that earlier runs received.
   void SetReceived(const Totals& received) { received_ = received; }
-  // Sets the last counts of the source.
+  // Sets the latest counts that the source sent.
   void SetSourceStats(const Stats& stats) { source_stats_ = stats; }
   void SetVerified(bool verified) { verified_ = verified; }
-  // Sets the bytes that a plan needs, without a reserve, and the free bytes.
+  // Sets the bytes that the planned pull needs on the disk, without a reserve,
+  // and the free bytes of the disk.
   void SetSpace(uint64_t needed_bytes, uint64_t free_bytes);
   // Sets the number and bytes of the application's files that were (or would
   // be) transferred in this run.
   void SetOtherFiles(uint64_t files, uint64_t bytes);
 
   Progress progress() const;
-  // Sets all members except those that only the store, the target and the
-  // exchange know.
+  // Sets all members of *summary except those that only the store, the target
+  // and the exchange know.
   void FillSummary(Summary* summary) const;
 
  private:

@@ -1,4 +1,4 @@
-// Compares the received data of a pull with its source, part by part, before
+// Compares the data that a pull received with its source, part by part, before
 // the target gets its name.
 #pragma once
 
@@ -34,14 +34,15 @@ class PullVerifier {
         report_(report),
         target_(target) {}
 
-  // Compares, over all lanes, all parts that Compare() did not find equal. Sets
-  // *difference to a description of the first difference; OK: none was found.
-  // The first difference in a clone ends the comparison.
-  //   kCorrupt  parts differ, or the bytes of a side are wrong; then no later
-  //             run may resume this one
+  // Compares all parts with the source's over all lanes, except the parts that
+  // Compare() found equal. Sets *difference to a description of the first
+  // difference, or to OK if there is none. For a clone, the comparison ends at
+  // the first difference.
+  //   kCorrupt  parts differ, or the bytes of a side are wrong; no later run
+  //             may resume this pull
   [[nodiscard]] rocksdb::Status Run(rocksdb::Status* difference);
-  // Compares these parts over all lanes. Adds the parts that differ to
-  // *different.
+  // Compares `parts` with the source's over all lanes. Adds the parts that
+  // differ to *different.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& parts,
                                         std::vector<uint32_t>* different);
 
@@ -52,7 +53,7 @@ class PullVerifier {
   [[nodiscard]] rocksdb::Status CompareParts(
       const std::vector<uint32_t>& parts, const OnDifference& on_difference);
   DigestPart PartOf(uint32_t part_id) const;
-  // Returns kCorrupt with both digests.
+  // Returns kCorrupt with both digests of the part.
   rocksdb::Status Different(const ComparedPart& compared) const;
 
   const Plan* const plan_;

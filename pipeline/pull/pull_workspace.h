@@ -1,5 +1,5 @@
-// The workspace of a pull and its journal: new ones, or those of an unfinished
-// pull that is resumed.
+// Prepares the workspace of a pull and its journal. Both are new, or those of
+// an unfinished pull that is resumed.
 #pragma once
 
 #include <memory>
@@ -28,33 +28,33 @@ class PullWorkspace {
   PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
                 PullReporter* report, PullTarget* target);
 
-  // Lets the target open the workspace, and stores found().
+  // Lets the target open the workspace and set found().
   [[nodiscard]] rocksdb::Status Open();
   // Finds out whether there is an unfinished pull to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
   // Prepares the workspace for the pull: empties it, unless a pull is resumed.
   [[nodiscard]] rocksdb::Status Prepare();
-  // Drops the remains of an unfinished pull. `keeps`: keeps its files, which
-  // are moved to Workspace::earlier_dir(). REQUIRES: the target is closed.
+  // Drops the remains of an unfinished pull. If `keeps` is true, moves its
+  // files to Workspace::earlier_dir(). REQUIRES: the target is closed.
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
   // Returns true if this pull resumes a pull that has received everything.
   bool resumes_complete() const { return is_resuming_ && unfinished_.complete; }
-  // Returns true if this pull may end without the source: the unfinished pull
-  // has received everything, and its journal has the same SOURCE, word for
-  // word. Otherwise, and in an adoption, the source must show that it has what
-  // was received.
+  // Returns true if this pull may end without the source. The unfinished pull
+  // must have received everything, its journal must have the same SOURCE, word
+  // for word, and this pull must not be an adoption. Otherwise the source must
+  // show that it has the data that was received.
   bool may_end_alone() const;
-  // Returns the state of the unfinished pull, while this pull resumes it.
+  // Returns the state of the unfinished pull. Valid while this pull resumes it.
   const JournalState& unfinished() const { return unfinished_; }
   // Returns the journal of the pull whose files were kept; null: no files were
   // kept.
   const JournalState* earlier() const {
     return earlier_.has_value() ? &*earlier_ : nullptr;
   }
-  // Returns true in a plan if an unfinished pull has received everything, so
-  // that the pull would end without the source.
+  // Returns true in a plan if the pull would end without the source, because an
+  // unfinished pull has received everything and nothing is verified.
   bool finishes_alone() const { return finishes_alone_; }
   bool plans() const { return plans_; }
   // Returns true if the pull verifies: because of its options, the unfinished
@@ -69,31 +69,30 @@ class PullWorkspace {
   // Returns the caller's file system, changed so that files get the owner and
   // mode described in disk/access.h.
   const std::shared_ptr<rocksdb::FileSystem>& disk() const { return disk_; }
-  // Returns the same file system, with syncs according to the durability; set
-  // by Prepare().
+  // Returns disk() with syncs according to the durability. Prepare() sets it.
   const std::shared_ptr<rocksdb::FileSystem>& file_system() const {
     return file_system_;
   }
-  // Sets in the request which snapshot of the source to use.
+  // Sets the members of the request that select the source's snapshot.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
 
-  // Writes a journal with the plan, which is the answer to `asked`. Durable
-  // when it returns OK.
+  // Writes a journal with `plan`, which is the source's answer to `asked`.
+  // After OK, the journal is durable.
   [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked,
                                               const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
-  // Makes the next run start over, and records that a verification failed.
-  // `difference` says how the replica differs. OK: the replica is not known to
-  // differ, but bytes could not be read, and the code that read them has
-  // recorded that.
+  // Makes the next run start over, because a verification failed. `difference`
+  // says how the replica differs, and is recorded as its fault. If `difference`
+  // is OK, bytes could not be read, and the code that read them has recorded
+  // that.
   [[nodiscard]] rocksdb::Status MarkUnverified(
       const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }
 
   // Sets whether a later run could resume this pull.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
-  // Logs what a repetition of the command would do after this failure.
-  // `has_all`: all parts have been received.
+  // Logs what the same command would do if it were run again after this
+  // failure. `has_all` is true if all parts have been received.
   void SayHowToResume(const rocksdb::Status& status, bool has_all) const;
 
  private:
@@ -121,7 +120,7 @@ class PullWorkspace {
   bool is_resuming_ = false;
   bool is_resumable_ = false;
   bool finishes_alone_ = false;
-  std::optional<TransferId> dropped_;  // this snapshot is no longer needed
+  std::optional<TransferId> dropped_;  // transfer whose snapshot is obsolete
   std::unique_ptr<JournalFile> journal_;
 };
 

@@ -1,5 +1,6 @@
-// Runs the steps of one pull, from its first check to its end, and the lanes
-// during the transfer. A PullTarget decides what is made of the chunks.
+// Runs the steps of one pull, from its first check to its end, and runs the
+// lanes during the transfer. The PullTarget decides what is made of the
+// received chunks.
 //
 //   opener.OpenWorkspace()    lock; complete an interrupted exchange; is there
 //                             an unfinished pull to resume?                [1]
@@ -19,13 +20,13 @@
 //                             its name or, in a drill, show it to the caller
 //   Settle()                  release the source; compact                  [7]
 //
-// [1] A pull that is only planned takes no lock, and changes nothing from here
-//     to [3], where it ends.
-// [2] Without a source if everything was received and nothing is compared.
+// [1] A pull that is only planned takes no lock and changes nothing. It ends
+//     after [3].
+// [2] No source is needed if everything was received and nothing is compared.
 // [3] If the remains of an unfinished pull are damaged, it starts over, once.
-// [4] Only for a swap of a clone that would change only names.
+// [4] Only for a clone, if an exchange would change only names.
 // [5] The first failure of any thread stops all (first_failure.h).
-// [6] If the process crashes after this, the next run needs no source.
+// [6] If the process crashes after this step, the next run needs no source.
 // [7] The target is complete, even if this step fails.
 #pragma once
 
@@ -57,31 +58,31 @@ namespace sstferry {
 // Crash:    see "crash table" in pipeline/README.md.
 class Puller {
  public:
-  // Borrows the dialer, which must outlive it. `plans`: Run() ends before it
-  // creates any file, and changes nothing.
+  // Borrows `dialer`, which must outlive this object. If `plans` is true, Run()
+  // ends before it creates any file, and changes nothing.
   Puller(const PullOptions& options, Dialer* dialer,
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
-  // Sets the reason for options.method. `note`: a warning for the operator; may
-  // be empty. Called before Run().
+  // Sets the reason why options.method was chosen. `note` is a warning for the
+  // operator; it may be empty. Called before Run().
   void ExplainMethod(const MethodDecision& decision, const std::string& note) {
     if (decision.asks_source) opener_.AskWhetherClonable();
     report_.SetMethodReason(decision.reason);
     if (!note.empty()) report_.Say(note);
   }
-  // Returns the facts that the source reported before the transfer; all zero:
-  // not requested. If they have a reason against a clone, Run() has refused for
-  // that reason.
+  // Returns the facts that the source reported before the transfer. All members
+  // are zero if the facts were not requested. If the facts contain a reason
+  // against a clone, Run() has refused the clone for that reason.
   const FactsReply& facts() const { return opener_.facts(); }
-  // Returns true if a pull that builds a new database without the files of
-  // TARGET_DIR would avoid the failure that ended this pull.
+  // Returns true if another pull would avoid the failure of this pull by
+  // building a new database without the files of TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
 
-  // Makes the pull a drill. Called before Run(). Instead of giving the new
-  // database its name, the pull calls `drill` with the directory of the
-  // complete and durable database. It then removes everything that it made,
-  // even after a failure.
+  // Makes the pull a drill. Called before Run(). The pull does not give the new
+  // database its name, but calls `drill` with the directory of the complete and
+  // durable database. Then it removes everything that it made, even after a
+  // failure.
   void SetDrill(std::function<rocksdb::Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }
@@ -90,7 +91,7 @@ class Puller {
   // knows (the operation's times and status).
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
-  // Sets the rate limit that applies from now on instead of
+  // Sets the rate limit that applies from now on. It replaces
   // options.max_rate_bytes_per_sec. Any thread.
   void SetMaxRate(uint64_t bytes_per_sec) {
     state_.pace.SetRate(bytes_per_sec);
@@ -121,15 +122,16 @@ class Puller {
   [[nodiscard]] rocksdb::Status Verify();
   [[nodiscard]] rocksdb::Status Publish();
   [[nodiscard]] rocksdb::Status CheckNoNewFault();
-  // Ends the pull; replaces all steps after CompareReused().
+  // Ends a pull whose TARGET_DIR is already equal to the source. Called instead
+  // of all steps after CompareReused().
   [[nodiscard]] rocksdb::Status EndUnchanged();
   [[nodiscard]] rocksdb::Status LeaveTarget();
   void FindUnchanged();
   [[nodiscard]] rocksdb::Status Settle();
   [[nodiscard]] rocksdb::Status RemoveDrill();
   void FillSummary(Summary* summary) const;
-  // Sets the members that only a plan reports: its items and the bytes of both
-  // methods.
+  // Sets the members of *summary that only a plan reports: its items, and the
+  // bytes that each method would send.
   void FillPlan(Summary* summary) const;
   // Returns the bytes of the plan that would be sent.
   uint64_t BytesToCome() const;

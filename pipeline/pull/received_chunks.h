@@ -1,5 +1,5 @@
-// Finds which chunks of an unfinished pull are still usable: compares its
-// journal with the database's MANIFEST and with the files in staging/.
+// Finds which chunks of an unfinished pull are still usable. Compares the
+// pull's journal with the database's MANIFEST and with the files in staging/.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,25 @@ namespace sstferry {
 // Parts that need not be sent, because this machine has their files.
 struct ReusedParts {
   std::vector<uint32_t> linked;
-  // Parts of `linked` with a weak identity: only a comparison of their bytes
-  // proves that they are the same.
+  // The parts of `linked` with a weak identity. Only a comparison of their
+  // bytes proves that they are equal to the source's.
   std::vector<uint32_t> weak;
-  // TARGET_DIR is equal to the source, and stays as it is.
+  // True if TARGET_DIR is equal to the source, and is not changed.
   bool is_current = false;
 };
 
 // The usable chunks of an unfinished pull, and their counts.
 struct ReceivedChunks : LaneCounts {
   std::vector<PartStart> starts;  // by part id
-  // Chunks that are recorded and were checked again, but are not in the
-  // database yet.
+  // Chunks that are recorded and intact, but not in the database yet.
   std::vector<StagedChunk> staged;
-  // Parts that are complete although their end was not recorded: a delta or a
-  // unit is the only chunk of its part.
+  // Parts that are complete although the journal does not say so. A part with a
+  // delta or a unit has no other chunk.
   std::vector<JournalPartDone> ended;
-  uint64_t chunks_lost = 0;  // recorded, but missing or damaged
+  uint64_t chunks_lost = 0;  // recorded chunks that are missing or damaged
   Totals totals;
   ReusedParts reused;  // reused by the unfinished pull
-  // Names in staging/ that are still needed. Not set: no name is needed.
+  // Names of the files in staging/ that are still needed; nullopt: none.
   std::optional<std::set<std::string>> waited_for;
 };
 
@@ -50,24 +49,27 @@ std::string StagedName(uint32_t part_id, uint32_t ordinal);
 using IsIngested =
     std::function<bool(const Part& part, const JournalChunk& chunk)>;
 
-// Finds the chunks of a journal. A chunk that is not in the database counts as
-// received if its file in staging/, read completely from the disk, matches its
-// record. Otherwise that chunk and the later chunks of its part count as not
-// received. kCorrupt with `in_order`: a chunk is in the database, but the chunk
-// before it is not.
+// Finds the chunks of a journal that are still usable. A chunk counts as
+// received if it is in the database. It also counts as received if its file in
+// staging/ matches its record; for this, the file is read completely from the
+// disk. Any other chunk counts as not received, as do all later chunks of its
+// part.
+//   kCorrupt  `in_order` is true, and a chunk is in the database without the
+//             chunk before it
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,
     const std::vector<PullFamily>& families,
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
     ReceivedChunks* received);
 
-// Finds the chunks of a new database. A chunk is in the database if a live file
-// of its family has its bounds and its size, because chunks of a family share
-// no key. With --durability none, that file is read completely from the disk,
-// too: it may never have been synced, or a sync of it may have failed.
+// Finds the chunks of a new database that are still usable. A chunk is in the
+// database if a live file of its family has the same bounds and size. That is
+// sufficient, because chunks of a family share no key. With --durability none,
+// the file is also read completely from the disk, because a sync of it may be
+// missing or may have failed.
 //   kCorrupt  the database has files without a record, or a chunk without the
-//             chunk before it: no pull leaves such a state; or a chunk in the
-//             database was lost
+//             chunk before it (no pull leaves such a state), or a file of a
+//             chunk was lost
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,

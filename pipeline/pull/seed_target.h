@@ -1,4 +1,4 @@
-// Makes a new database from the chunks of a seed, or of a refresh that replaces
+// Builds a new database from chunks: for a seed, or for a refresh that replaces
 // the directory.
 #pragma once
 
@@ -37,8 +37,8 @@ class SeedTarget : public NewDirectoryTarget {
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;
-  // Sets the options for opening the new database, and the options that it
-  // finally gets.
+  // Sets the options with which this pull opens the new database, and the
+  // options that its application will use.
   [[nodiscard]] rocksdb::Status SetDatabaseOptions();
 
   TargetDbOptions database_options_;

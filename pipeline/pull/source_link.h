@@ -1,5 +1,6 @@
-// Connects an operation with one source: a session and its lanes. A failure
-// here fails the operation, and a failed operation closes them.
+// Connects an operation with one source, by a session and its lanes. If the
+// link fails, the operation fails. If the operation fails, the link closes its
+// connections.
 #pragma once
 
 #include <atomic>
@@ -29,17 +30,17 @@ struct SourceLinkOptions {
   Timeouts timeouts;
   // Time at which every wait of the session ends with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // Time that a lane, after the source has closed it, waits for the reason on
-  // the control connection.
+  // Maximum time for which a lane that the source has closed waits for the
+  // reason on the control connection.
   std::chrono::milliseconds last_words{2000};
-  // Prefix of the place of a failure, such as "left"; empty: no prefix.
+  // Prefix of the place of a failure, such as "left"; may be empty.
   std::string side;
   LogFunction log;
-  // Grows while the source serves lanes. Null: only the session's own progress
-  // counts.
+  // Returns a number that grows while the source serves lanes. If null, only
+  // the session's own progress counts.
   std::function<uint64_t()> progress;
-  // Called for each loss of the control connection that is retried. May be
-  // null.
+  // Called for each loss of the control connection after which the session
+  // connects again. May be null.
   std::function<void()> on_loss;
   // Called each time the source has no free transfer slot. May be null.
   std::function<void()> on_busy;
@@ -57,30 +58,32 @@ struct SourceLinkOptions {
 //            functions from one thread.
 class SourceLink {
  public:
-  // Failures that end a session without failing the operation.
+  // Failures of a session that do not fail the operation.
   enum class Tolerated { kNothing, kSnapshotGone, kAny };
 
   SourceLink(Dialer* dialer, SourceLinkOptions options, FirstFailure* failure);
   ~SourceLink();
 
-  // Replaces the session. With kAny, when nothing depends on the source, tries
-  // only once.
+  // Makes a new session, which replaces the current one. After Tolerate(kAny),
+  // when nothing depends on the source, tries to connect only once.
   [[nodiscard]] rocksdb::Status Connect();
   void Tolerate(Tolerated tolerated) { tolerated_ = tolerated; }
   // Returns null before the first Connect(), after a failed one, and after
   // Drop().
   SourceSession* session() const { return session_.get(); }
-  // Ends a session that was refused. Connect() may start another session.
+  // Ends the session without failing the operation. Connect() may then make
+  // another session.
   void Drop(const rocksdb::Status& status);
-  // Tells the source once how the operation ended. The session's data can still
-  // be read.
+  // Tells the source how the operation ended. Later calls do nothing. The
+  // session's data can still be read.
   void End(const rocksdb::Status& status, const FailurePlace& place);
 
-  // Sets the number of lanes and the frame flags that they accept. Called
-  // before the first lane opens.
+  // Sets the number of lanes and the frame flags that lanes accept. Called
+  // before the first lane is opened.
   void SetLanes(uint32_t lanes, uint16_t allowed_flags = 0);
-  // Sets in `lanes` what they need from this link: how to open, how long to
-  // wait, when to stop. The link must outlive them.
+  // Sets the members of `lanes` that depend on this link: how lanes open
+  // connections, how long they wait, and when they stop. The link must outlive
+  // `lanes`.
   void ShareWith(LaneShared* lanes);
   // Opens or replaces a lane. *channel stays valid until the next call for the
   // lane.
@@ -90,18 +93,20 @@ class SourceLink {
   // operation's failure.
   [[nodiscard]] rocksdb::Status RunLanes(
       const std::function<void(uint32_t)>& work);
-  // Handles the end of a lane; `status` may be OK. If the lane's peer is gone,
-  // the operation fails with the reason that the source itself gives.
+  // Called when a lane has ended with `status`, which may be OK. If the source
+  // closed the lane, the operation fails with the reason that the source sends
+  // on the control connection.
   void FailLane(const rocksdb::Status& status, const FailurePlace& place);
-  // If `lane` is the end of a lane without a reason, fails the operation with
-  // the reason that the source gives within `last_words`.
+  // Waits up to `last_words` for the reason why the source closed a lane. Does
+  // so only if `lane`, the status of the lane, has no reason. If the reason
+  // arrives, fails the operation with it.
   void AwaitLastWords(const rocksdb::Status& lane);
   const StallGuard& guard() const { return guard_; }
   LostSource* lost_source() { return &lost_source_; }
 
-  // Ends all waits for the source.
+  // Wakes all threads that wait for the source.
   void Close();
-  // Returns why the operation waits for the source; empty if it does not.
+  // Returns why the operation waits for the source; empty if it does not wait.
   std::string waiting_for() const;
   uint32_t lanes() const;
   // Returns the latest counts from the source; zeros without a session.
@@ -126,9 +131,9 @@ class SourceLink {
   LostSource lost_source_;
   ChannelSet handshakes_;
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
-  bool answered_ = false;  // the source answered once
+  bool answered_ = false;  // the source has answered before
   bool ended_ = false;     // End() was called
-  // Only the reader thread of the control connection uses the next two members.
+  // The next two members are used only by the reader of the control connection.
   bool is_lost_ = false;
   LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;

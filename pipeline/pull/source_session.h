@@ -1,6 +1,6 @@
-// The target's side of a control connection: asks a source for a snapshot and
-// its plan, keeps the connection alive, and agrees on totals. Used by pull,
-// plan and verify. In a pull, a lost connection is replaced.
+// Manages the target's control connection to a source. Requests a snapshot and
+// its plan, keeps the connection alive, and compares the totals of both sides.
+// pull, plan and verify use it. A pull replaces a lost connection.
 #pragma once
 
 #include <condition_variable>
@@ -25,26 +25,27 @@ namespace sstferry {
 
 // Settings of a SourceSession.
 struct SourceSessionOptions {
-  Timeouts timeouts;  // except for retries, see below
+  Timeouts timeouts;  // its retry times are not used
   // Time at which every wait ends with kDeadline.
   Clock::time_point until = Clock::time_point::max();
   // Connect() tries for this time to get an answer; 0: it tries once.
   std::chrono::milliseconds first_answer_within{0};
-  // Contains each channel during its handshake, so that CloseAll() ends the
-  // handshake; must outlive the session. Null: only timeouts.connect ends a
+  // Contains each channel during its handshake. Its CloseAll() ends the
+  // handshake. Must outlive the session. If null, only timeouts.connect ends a
   // handshake.
   ChannelSet* handshakes = nullptr;
-  // Retries of a connection that is lost after Connect(); by default there are
-  // no retries. They require that the source still has the snapshot and the
-  // same plan.
+  // Retries after a connection is lost, once Connect() has succeeded. By
+  // default, there are no retries. A retry succeeds only if the source still
+  // has the snapshot and the same plan.
   BackoffOptions retry;
-  StopSignal* stop = nullptr;  // ends a wait before a try; may be null
-  // Called from a thread of the session for each loss that is retried, and when
-  // the transfer is resumed on another connection (OK). May be null.
+  StopSignal* stop = nullptr;  // ends a wait between tries; may be null
+  // Called with the failure for each lost connection that is replaced, and with
+  // OK when the transfer is resumed on a new connection. Runs on a thread of
+  // the session. May be null.
   std::function<void(const rocksdb::Status&)> on_retry;
-  // Called for each failed try after which another try follows, but not if its
-  // failure is the same as the previous one, or as the loss itself. May be
-  // null.
+  // Called for each failed try that is followed by another try. Not called if
+  // the failure is the same as that of the previous try, or as the loss itself.
+  // May be null.
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
   // Connect(). It may call Cancel(), but no other function of the session.
@@ -57,7 +58,7 @@ struct SourceSessionOptions {
   std::function<std::optional<Compress>(const Stats&)> on_stats;
 };
 
-// The latest answer of each kind.
+// The latest answer of each kind, as received from the source.
 struct SourceAnswers {
   bool answered = false;  // one of the next six members was received
   ListReply list;
@@ -67,9 +68,9 @@ struct SourceAnswers {
   PinReply pins;
   FollowEnd follow_end;
   bool follows = false;  // AskBehind() waits for its answer
-  std::vector<WalBytes> follow_bytes;  // of that answer, one for each WAL
+  std::vector<WalBytes> follow_bytes;  // for AskBehind(), one for each WAL
   uint64_t follow_total = 0;           // memory of follow_bytes, in bytes
-  uint64_t other_bytes = 0;  // bytes of all parts
+  uint64_t other_bytes = 0;  // sum over all received OtherFilePart
   bool finished = false;
   Finish finish;
   Stats stats;
@@ -94,8 +95,8 @@ class SourceSession {
   const HelloAck& source() const { return ack_; }
   // Asks for the names of the served databases.
   [[nodiscard]] rocksdb::Status List(const ListRequest& ask, ListReply* reply);
-  // Asks for the retained snapshots of a database, or of all databases that
-  // this side may read.
+  // Asks for the retained snapshots of a database, or of all databases that the
+  // source lets this side read.
   [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,
                                         StatusReply* reply);
   // Asks for facts about a database.
@@ -103,10 +104,9 @@ class SourceSession {
                                          FactsReply* reply);
   // Asks to pin these databases; the reply has one entry for each.
   [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
-  // Asks for the bytes after a position in the source's WALs: those of each WAL
-  // as one item.
-  //   kCorrupt  the answer has more bytes than allowed, or does not continue
-  //             byte by byte
+  // Requests the bytes that follow a position in the source's WALs. *bytes gets
+  // one item for each WAL.
+  //   kCorrupt  the answer has more bytes than allowed, or has a gap
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
                                           std::vector<WalBytes>* bytes,
                                           FollowEnd* end);
@@ -117,37 +117,38 @@ class SourceSession {
   // plan of a pull.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
-  // Blocks while the source pins and plans, as long as it makes progress. If
-  // the source has no free transfer slot, asks again at the time that the
-  // source sets, until `until`.
+  // Requests a snapshot and its plan, and blocks until the plan is complete.
+  // Fails if the source makes no progress. If the source has no free transfer
+  // slot, asks again at the time that the source sets, until
+  // SourceSessionOptions::until.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      Plan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
-  // Sends this side's totals; OK means that the source's are equal. *theirs
-  // receives the source's last statistics. If the source resumed the transfer,
-  // or the transfer is a refresh, first sends the list of all parts that are
-  // complete here.
+  // Sends this side's totals. Returns OK if the source's totals are equal.
+  // *theirs receives the source's totals and its last statistics. In a resumed
+  // transfer, and in any transfer that is not a seed, first sends the list of
+  // all parts that are complete at this side.
   [[nodiscard]] rocksdb::Status Finish(
       const struct Finish& ours, const std::vector<ReceivedPart>& received,
       struct Finish* theirs);
   // Tells the source how the operation ended, and closes the connection.
   void End(const rocksdb::Status& status, const std::string& where);
   void Cancel();
-  // Blocks until the session fails, and returns its failure. Returns OK if it
-  // did not fail within `limit`, or was cancelled. For lanes that were closed:
-  // a source that fails closes its lanes and sends the reason on this
-  // connection.
+  // Blocks until the session fails, and returns its failure. Returns OK if the
+  // session did not fail within `limit`, or was cancelled. Called after the
+  // source has closed a lane. A source that fails closes its lanes, and sends
+  // the reason on this connection.
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // latest from the source
-  // Returns the time of the next request for a transfer slot; nullopt if no
-  // such request is planned.
+  // Returns the time at which this side will request a transfer slot again;
+  // nullopt: no such request is planned.
   std::optional<Clock::time_point> asks_again_at() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.asks_again_at();
   }
-  // Grows while the source does anything for this session.
+  // Returns a number that grows while the source works for this session.
   uint64_t progress() const;
   uint64_t wire_bytes() const;
   uint64_t received_bytes() const { return channel()->bytes_received(); }
@@ -159,11 +160,12 @@ class SourceSession {
                                             std::shared_ptr<Channel>* channel);
   [[nodiscard]] rocksdb::Status FirstContact(
       std::shared_ptr<Channel>* channel);
-  // Dials again after the failure `status`: as often as `retry` allows or,
-  // after a busy answer, when the source may have a transfer slot. After OK,
-  // channel() is a new channel, on which the transfer was requested again.
+  // Connects again after the failure `status`, as often as `retry` allows.
+  // After a busy answer, first waits until the source may have a free transfer
+  // slot. After OK, channel() is a new channel, and the transfer was requested
+  // on it.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
-  // Blocks until `turn`. kCancelled: the operation ends.
+  // Blocks until the time `turn`. kCancelled: the session was stopped.
   [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
   // Blocks until the next try, which must begin before `until`. Returns the
@@ -189,11 +191,13 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
-  // Blocks until the source has answered.
+  // Blocks until `has_come` returns true, which it does after the source's
+  // answer.
   //   kTooSlow  the source made no progress for the stall timeout, or the
   //             request is a day old
   [[nodiscard]] rocksdb::Status WaitFor(const std::function<bool()>& has_come);
-  // Grows with everything that the source does. Under mu_.
+  // Returns a number that grows with everything that the source does. REQUIRES:
+  // mu_ is locked.
   uint64_t activity() const;
   [[nodiscard]] rocksdb::Status AskForTotals(
       const struct Finish& ours, const std::vector<ReceivedPart>& received);
@@ -207,7 +211,7 @@ class SourceSession {
   const SourceSessionOptions options_;
   HelloAck ack_;
   Backoff backoff_;  // used by the reader, once it runs
-  std::string last_failure_;  // failure of the last try; used by the reader
+  std::string last_failure_;  // message of the last try; used by the reader
   bool lost_ = false;         // a loss was reported; used by the reader
   std::thread reader_;
   std::thread pinger_;
@@ -218,11 +222,11 @@ class SourceSession {
   std::shared_ptr<Channel> dialed_;   // while its handshake runs
   uint64_t past_wire_bytes_ = 0;      // bytes of earlier channels
   uint64_t connections_ = 0;
-  // The handshake of `channel_` is done, and it has received the complete plan
-  // if a plan was requested.
+  // True if the handshake of `channel_` is complete. If a plan was requested,
+  // the complete plan must have arrived, too.
   bool connected_ = false;
   bool dialing_ = false;      // after a loss or a busy answer
-  bool resumed_ = false;      // set by the current frame
+  bool resumed_ = false;      // the current frame resumed the transfer
   bool may_retry_ = false;    // the current failure may be retried
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session has failed
@@ -234,8 +238,9 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
-// Returns the text that shows the source's operator which target asks, such as
-// "db2:/data/users"; `target_dir` may be empty.
+// Returns a text with the host and `target_dir`, such as "db2:/data/users". It
+// shows the operator of the source which target sends requests. `target_dir`
+// may be empty.
 std::string TargetText(const std::string& target_dir);
 
 // Makes the request of a pull, plan or verify with these options.

@@ -1,5 +1,5 @@
-// Waits for a source that is working but may have nothing to send for a long
-// time, because it reads a run of tombstones or computes a digest.
+// Waits for a source that is working, but may send nothing for a long time. For
+// example, it reads a run of tombstones or computes a digest.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,11 @@ namespace sstferry {
 // Limits the waits for one source. Threads: any; one receiver per channel.
 class StallGuard {
  public:
-  // `progress` grows while the source does anything for this transfer, on any
-  // lane; called from any thread. `frame_limit`, if smaller, limits the wait
-  // for the rest of a frame that has begun: if the frame's length was damaged
-  // on the way, that rest may never arrive.
+  // `progress` returns a number that grows while the source does anything for
+  // this transfer, on any lane. It is called from any thread. `frame_limit`, if
+  // it is smaller than `limit`, limits the wait for the rest of a frame. A
+  // frame whose length was damaged on the way announces bytes that never
+  // arrive.
   StallGuard(std::chrono::milliseconds limit,
              std::function<uint64_t()> progress,
              std::chrono::milliseconds frame_limit =
@@ -28,24 +29,24 @@ class StallGuard {
         progress_(std::move(progress)) {}
 
   // Receives a frame.
-  //   kTooSlow   the source sent no byte on this channel for the limit and made
-  //              no progress elsewhere meanwhile; or it stopped inside a frame,
-  //              and then the channel can receive no more. Only the control
-  //              connection detects that the source is gone.
+  //   kTooSlow   for the time limit, the source sent no byte on this channel
+  //              and made no progress elsewhere; or it stopped inside a frame,
+  //              and the channel can receive no more
   //   kDeadPeer  `until` has passed, regardless of progress elsewhere
+  // Only the control connection detects that the source is gone.
   [[nodiscard]] rocksdb::Status Receive(
       Channel* channel, Frame* frame,
       Clock::time_point until = Clock::time_point::max()) const;
 
-  // Receive a frame in Channel's two steps, with the same limit. After a
-  // header, the payload must follow: progress elsewhere does not count.
+  // Receive the header and the payload of a frame separately. After a header,
+  // progress elsewhere does not extend the wait for the payload.
   [[nodiscard]] rocksdb::Status ReceiveHeader(
       Channel* channel, FrameHeader* header,
       Clock::time_point until = Clock::time_point::max()) const;
   [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
                                                Frame* frame) const;
 
-  // Calls Channel::ReceiveMessage() with the same limit.
+  // Calls Channel::ReceiveMessage() with the limits of Receive().
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
                                                FrameType type,

@@ -1,5 +1,6 @@
-// The new database of a pull. It is opened for ingestion with sstferry's own
-// options, and closed with the OPTIONS text for its application.
+// Opens the new database of a pull with sstferry's own options, which suit
+// ingestion. When the database is closed, it gets the OPTIONS text for its
+// application.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ struct TargetDbOptions {
 
 // Writes `text` as the only OPTIONS file of the closed database in `dir`.
 // RocksDB's own OPTIONS files contain names and the version of the linked
-// RocksDB; the application's RocksDB may be unable to load them.
+// RocksDB. The application's RocksDB may be unable to load such files.
 [[nodiscard]] rocksdb::Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
                                                const std::string& text);
@@ -57,7 +58,7 @@ class TargetDb {
   const BuiltFamily& family(size_t i) const { return families_[i]; }
 
   // Counts the files of all families by level.
-  //   kInternal  a file is not in the last level at sequence 0, as it must be
+  //   kInternal  a file is not in the last level, or does not have sequence 0
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
   // Closes the database and writes `options_text` as its only OPTIONS file.
   // After that, all its files are complete.
@@ -78,7 +79,7 @@ class TargetDb {
   std::string dir_;
   TargetDbOptions options_;
   std::vector<std::string> names_;
-  // By family index; `default` is last if added.
+  // Indexed by family. If `default` was added, it is the last element.
   std::vector<BuiltFamily> families_;
   size_t asked_ = 0;                   // number of families the pull asked for
   std::shared_ptr<rocksdb::FileSystem> file_system_;

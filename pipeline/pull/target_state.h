@@ -18,8 +18,9 @@ namespace sstferry {
                                               TargetState* state,
                                               bool* is_target);
 
-// Returns a warning if the database in `dir` has entries and last sequence 0
-// (pipeline/pull/first_sequence.h); otherwise, or without a database, empty.
+// Returns a warning if the database in `dir` has entries, but last sequence 0
+// (pipeline/pull/first_sequence.h). Otherwise, or if there is no database,
+// returns an empty string.
 std::string NoteOfZero(const std::string& dir);
 
 // Returns the mode (format/journal.h) of the unfinished pull of TARGET_DIR;

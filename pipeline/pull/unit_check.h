@@ -28,15 +28,16 @@ class OpenUnit {
                                         uint32_t part_id);
 
   // Returns the path and offset to which the unit is written. If its blocks are
-  // checked while they arrive, the unit is written without the page cache;
-  // otherwise with it, because its file will be read.
+  // checked while they arrive, the unit is written without the page cache.
+  // Otherwise it is written through the page cache, because its file will be
+  // read.
   StagingPlace Place() const;
   // Adds the next bytes. kCorrupt: the checksum of a block is wrong.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
-  // Called when all bytes have arrived and are in the file. If this unit
-  // completes its file, checks the rest of the file, before the unit is
-  // recorded. Errors are those of CheckClonedFile(), and kCorrupt if the
-  // ChunkEnd is for another unit or has entries.
+  // Called when all bytes of the unit are in the file. If this unit completes
+  // its file, checks the rest of the file before the unit is recorded. Returns
+  // the errors of CheckClonedFile(). Also returns kCorrupt if the ChunkEnd is
+  // for another unit, or has entries.
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:
@@ -48,13 +49,13 @@ class OpenUnit {
   std::unique_ptr<SstPartCheck> blocks_;  // null: not checked while they arrive
 };
 
-// Returns the path and offset of a unit, or the path of a chunk (`unit` is
-// null).
+// Returns the path and offset of a unit. If `unit` is null, returns the path of
+// a chunk.
 StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
-// Returns the maximum number of bytes of the chunk. For a unit, this is its
-// size, because the next bytes of its file may belong to another lane.
+// Returns the maximum number of bytes of the chunk. A unit must not exceed its
+// size, because another lane may write the bytes that follow it in the file.
 uint64_t MostBytes(const ChunkBegin& begin);
 
 }  // namespace sstferry

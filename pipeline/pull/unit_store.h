@@ -1,5 +1,5 @@
-// Records the units of a clone. Units are received directly into their files,
-// so nothing else is left to do.
+// Records the units of a clone in the journal. Units are received directly into
+// their files, so they need not be moved or ingested.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ namespace sstferry {
 //            resumed pull compares the bytes with the record.
 class UnitStore : public ChunkStore {
  public:
-  // `sync`: makes names and records durable.
+  // If `sync` is true, makes units, names and records durable.
   UnitStore(const CloneLayout* layout, rocksdb::FileSystem* file_system,
             JournalFile* journal, bool sync)
       : layout_(layout),
@@ -35,15 +35,15 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // Marks the units as unsynced: the process that recorded them may have
-  // crashed before the sync.
+  // Adds the units to the next sync. The process that recorded them may have
+  // crashed before it synced them.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
   void Stop() override;
   void FillSummary(Summary*) const override {}
 
  private:
-  // REQUIRES: sync_mu_ is held.
+  // REQUIRES: sync_mu_ is locked.
   [[nodiscard]] rocksdb::Status SyncUnits();
 
   const CloneLayout* const layout_;
