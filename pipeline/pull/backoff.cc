@@ -46,7 +46,8 @@ bool Backoff::Next(milliseconds* wait) {
   const milliseconds half = whole / 2;
   const milliseconds by_chance(static_cast<int64_t>(
       options_.chance() * static_cast<double>((whole - half).count())));
-  // Make the last try when `give_up_after` has passed, not earlier.
+  // Shorten the wait, so that the last try happens when `give_up_after` has
+  // passed, not earlier.
   *wait = std::min(half + by_chance, left);
   return true;
 }

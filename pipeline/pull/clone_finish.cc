@@ -156,7 +156,7 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
 }
 
 // Compares a file with its checksum in the MANIFEST. Skips a file whose own
-// checksums cover every byte, because the comparison would prove nothing more.
+// checksums cover every byte, because such a file is already checked.
 Status Finisher::CheckWhole(const ManifestFile& file) {
   const CloneFile& mine = *by_number_.at(file.number);
   if (!layout_.IsUnchecked(mine)) {
@@ -185,9 +185,9 @@ Status Finisher::CheckFiles() {
   return status;
 }
 
-// Moves the links from staging/ into db/. From now on, nothing is written to
-// existing files in db/, so nothing is written through a link. An earlier run
-// may have moved some links.
+// Moves the links from staging/ into db/. After this, no existing file in db/
+// is written, so nothing is written through a link. An earlier run may have
+// moved some of the links.
 Status Finisher::MoveReused() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -209,9 +209,9 @@ Status Finisher::MoveReused() {
   return status;
 }
 
-// Sets the modification times of blob files, by which the next clone identifies
-// them. If a power failure loses a time, the next clone receives that file
-// again.
+// Sets the modification times of blob files. The next clone identifies a blob
+// file by its time. If a power failure loses the time, the next clone receives
+// the file again.
 Status Finisher::SetTimes() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -266,9 +266,9 @@ Status Finisher::WriteIdentity() {
   return status;
 }
 
-// Returns edits to append to a MANIFEST of `bytes` bytes: the new database id,
-// and the drop of each family that is not selected. If the source's last
-// sequence is 0, sets it to 1 (pipeline/pull/first_sequence.h).
+// Returns the edits to append to a MANIFEST of `bytes` bytes: the drop of each
+// family that is not selected, and the new database id. If the source's last
+// sequence is 0, another edit sets it to 1 (pipeline/pull/first_sequence.h).
 std::string Finisher::Edits(uint64_t bytes) const {
   const ManifestState& state = manifest_.state();
   std::string edits;
@@ -286,9 +286,9 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// Writes the MANIFEST. If edits are added, they follow the last complete
-// record, and replace an incomplete one at the end, which RocksDB ignores.
-// Otherwise the MANIFEST stays unchanged.
+// Writes the source's MANIFEST and the edits. Edits follow the last complete
+// record, and replace an incomplete record at the end, which RocksDB would
+// ignore. Without edits, the MANIFEST stays unchanged.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   const std::string edits = Edits(manifest_.end());

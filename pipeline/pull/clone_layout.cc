@@ -14,8 +14,9 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of units of a file whose units are checked while they arrive:
-// each check reads the file's index.
+// Maximum number of units of a table that are checked while they arrive. The
+// check of each unit reads the table's index, so a table with more units is
+// read and checked when it is complete.
 constexpr uint64_t kMaxUnitsWithCheck = 8;
 
 }  // namespace
@@ -87,8 +88,8 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     status = file_system->NewWritableFile(path, rocksdb::FileOptions(), &file,
                                           nullptr);
-    // Only empty files are synced here. Each unit syncs its file, and the names
-    // are synced before a unit is recorded.
+    // Sync empty files here. A file with units is synced together with its
+    // units, and its name is synced before a unit is recorded.
     if (status.ok() && units[i] == 0) {
       status = file->Fsync(IOOptions(), nullptr);
     }

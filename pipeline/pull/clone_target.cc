@@ -39,13 +39,14 @@ Status CloneTarget::ReadExisting(
   return NewDirectoryTarget::ReadExisting(use, disk, found);
 }
 
-// Returns true if the journal records no origin: no files were linked then.
+// Returns true if the journal records no origin, because then no files were
+// linked.
 bool CloneTarget::IsAsLeft(const JournalState& journal) const {
   return !journal.target_files.has_value() ||
          IsFromOrigin(*journal.target_files);
 }
 
-// Accepts any comparator: the keys of a clone are not read.
+// Accepts any comparator, because a clone's keys are not read.
 Status CloneTarget::BuildFamilies() {
   if (!plan().clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
@@ -56,7 +57,7 @@ Status CloneTarget::BuildFamilies() {
     family.comparator = rocksdb::BytewiseComparator();
     lanes()->families.push_back(family);
   }
-  // The sequence numbers of a clone are the source's.
+  // The entries of a clone keep the source's sequence numbers.
   SetLastSequence(plan().opened.snapshot_sequence);
   return Status::OK();
 }
@@ -110,8 +111,9 @@ ReusedParts CloneTarget::ListReused() const {
   for (const Part& part : plan().parts) {
     if (layout_->IsReused(part.id)) {
       reused.linked.push_back(part.id);
-      // A weak identity does not prove equal bytes. In an adopted directory no
-      // identity does: a failing disk may have caused the failover.
+      // A weak identity does not prove that the bytes are equal. In an adopted
+      // directory, no identity proves it, because a failing disk may have
+      // caused the failover.
       if (options().adopts_old || layout_->file_of(part.id).identity_is_weak) {
         reused.weak.push_back(part.id);
       }
@@ -120,8 +122,8 @@ ReusedParts CloneTarget::ListReused() const {
   return reused;
 }
 
-// Reports which files are not linked, and why: the source sends them instead.
-// Fails only on cancellation, or if --adopt can link nothing.
+// Reports which files are not linked, and why; the source sends them instead.
+// If no file can be linked, an adoption fails.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
   const std::string origin = OriginOfLinks();
@@ -184,14 +186,14 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
   return status;
 }
 
-// Returns true also while it is unknown which files are shared.
+// Also returns true while it is not known yet which files are shared.
 bool CloneTarget::uses_old_files() const {
   return layout_ == nullptr || layout_->reused_files() > 0;
 }
 
-// Compares the current contents of both directories; the record of the last
-// pull is not enough. Ignores the source's OPTIONS: an application that opens
-// the replica writes its own, so they would always differ.
+// Compares the current contents of both databases, because the record of the
+// last pull may be outdated. Ignores OPTIONS: an application that opens the
+// replica writes its own OPTIONS, so they always differ from the source's.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const Digest128& content = plan().clone->content;
   const std::string& source_id = plan().opened.source_database_id;
@@ -214,9 +216,10 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
          !(content == Digest128()) && content == present.content;
 }
 
-// Rejects whole files: a file is either linked or received, so that nothing is
-// written through a link into the other database. For example, if unit 7 of a
-// table with the units 5 to 9 differs, all five are received.
+// Rejects whole files, because a file is either linked or received. For
+// example, if unit 7 of a table with the units 5 to 9 differs, all five are
+// received. Otherwise the pull would write unit 7 through the link into the
+// other database.
 Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
                                  ReusedParts* reused) {
   std::set<uint64_t> rejected;
@@ -271,9 +274,9 @@ Status CloneTarget::Reopen(
   return Status::OK();
 }
 
-// Returns the numbers of data files whose units are all recorded as done
-// without a chunk. If one unit of a file was linked and another one was
-// received, the file is not linked.
+// Returns the numbers of linked data files. The journal records each unit of
+// such a file as done without a chunk. If one unit of a file was received, the
+// file was not linked.
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
@@ -298,8 +301,8 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   return linked;
 }
 
-// Compares the digest of the unit's bytes on the disk with the recorded one:
-// bytes that were not synced, or whose sync failed, may be lost.
+// Compares the digest of the unit's bytes on the disk with the recorded digest.
+// Bytes that were not synced, or whose sync failed, may be lost.
 bool CloneTarget::IsReceived(const Part& part,
                              const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
@@ -343,9 +346,9 @@ void CloneTarget::FindReceived(const JournalState& journal,
                             chunks.front()});
     received->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
     if (chunks.front().unchecked) layout_->SetUnchecked(part.id);
-    // A complete file was checked before its last unit was recorded. The
-    // checked spans of incomplete files are not recorded, so these files are
-    // read again.
+    // A complete file was checked before its last unit was recorded. For an
+    // incomplete file, the journal does not say which spans were checked, so
+    // the whole file is checked when it is complete.
     std::vector<ByteSpan> checked;
     layout_->CompleteUnit(part.id, ByteSpan(), &checked);
   }
@@ -381,10 +384,10 @@ Status CloneTarget::Finish() {
   return status;
 }
 
-// Gives a clone a new id, because two databases with the same id that diverge
-// could be mistaken for each other. A refreshed replica keeps its id: other
-// replicas may have been pulled from it, and they refuse a source with another
-// id.
+// Gives a clone a new database id. Otherwise two databases with the same id
+// could become different, and be mistaken for each other. A refreshed replica
+// keeps its id, because other replicas that were pulled from it refuse a source
+// with another id.
 Status CloneTarget::ChooseNewId() {
   new_id_.reset();
   if (options().keep_identity) {
@@ -467,7 +470,8 @@ Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
     return MakeStatus(EndState::kCorrupt,
                       "the link " + path + " is missing");
   }
-  // A direct read might miss bytes that were not synced.
+  // Bytes that were not synced may not be on the disk, so read them through the
+  // page cache.
   const auto digest_of = lanes()->sync_chunks ? DigestFromDisk : DigestOfPart;
   return digest_of(lanes()->file_system, path, unit.offset, unit.bytes,
                    &reply->content);

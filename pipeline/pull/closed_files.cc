@@ -59,8 +59,8 @@ uint64_t WalNumber(const std::string& name) {
 namespace {
 
 // Reads the MANIFEST's name from CURRENT. Accepts only the name of a MANIFEST
-// in this directory: a hostile owner of the directory may want this process to
-// read another file.
+// in this directory, because a hostile owner of the directory could make this
+// process read another file.
 Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                    std::string* manifest) {
   const std::string path = dir + "/CURRENT";
@@ -157,7 +157,8 @@ bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
 }
 
 // Checks that the family's tables are in `dir`. If all tables are missing, they
-// are lost, or in another directory: the MANIFEST does not record cf_paths.
+// are lost, or they are in another directory (cf_paths), which the MANIFEST
+// does not record.
 Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
                           const std::string& dir,
                           const ManifestFamily& family) {
@@ -169,7 +170,7 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
       return Refused(dir, "has files in other directories (" + name +
                               "; db_paths or cf_paths)");
     }
-    // Tables in old databases are named .ldb.
+    // Old databases name their tables .ldb.
     const bool here = IsThere(file_system, dir, name) ||
                       IsThere(file_system, dir, NumberedName(number, ".ldb"));
     found += here ? 1 : 0;

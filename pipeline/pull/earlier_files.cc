@@ -38,7 +38,8 @@ class Taker {
       }
     }
     for (size_t i = 0; i < files.size(); ++i) {
-      // The identity of a blob file includes its time, which is not set yet.
+      // The identity of a blob file depends on its modification time. The
+      // unfinished pull has not set that time yet.
       if (whole[i] && files[i].kind == CloneFileKind::kTable &&
           !(files[i].identity == Digest128())) {
         by_identity_.emplace(ToHex(files[i].identity), i);
@@ -46,8 +47,8 @@ class Taker {
     }
   }
 
-  // Moves the complete file with the identity of `file`. Sets *took to false if
-  // the file is missing, or if its bytes do not match the journal.
+  // Moves the complete file that has the same identity as `file`. Sets *took to
+  // false if there is no such file, or if its bytes do not match the journal.
   Status Take(const CloneFile& file, bool* took) {
     *took = false;
     const auto found = by_identity_.find(ToHex(file.identity));
@@ -124,8 +125,8 @@ Status TakeEarlierFiles(const std::string& earlier_dir,
     }
   }
   if (status.ok()) status = RemoveTree(file_system, earlier_dir);
-  // The process that recorded these files may have crashed before they were
-  // durable.
+  // Sync the moved files. The process that recorded them may have crashed
+  // before it synced them.
   return status.ok() ? SyncAll(file_system, taken, {layout.staging_dir()})
                      : status;
 }

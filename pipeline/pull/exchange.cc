@@ -51,10 +51,10 @@ Status Exchange::CheckAhead(bool is_plan) {
                         "--before-swap do so");
 }
 
-// Resumes at the step at which the earlier run ended, according to the
-// workspace. In state kBegun nothing was exchanged; CanResume() decides whether
-// the exchange may still happen. The workspace's record says what to do with an
-// old database that was adopted.
+// Continues at the step at which the earlier run stopped, according to the
+// workspace. In state kBegun, nothing was exchanged; CanResume() decides
+// whether the exchange may still happen. The workspace also records what to do
+// with an old database that was adopted.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
   RETURN_IF_ERROR(
@@ -137,7 +137,7 @@ Status Exchange::CloseHooks() {
 }
 
 // Calls after_swap once for each call of before_swap, regardless of what
-// happened in between: an application that was stopped must be started again.
+// happened in between. An application that was stopped must be started again.
 Status Exchange::CallAfter(const std::string& transfer_id, bool exchanged) {
   hooks_open_ = false;
   const Status status = options().after_swap
@@ -196,8 +196,8 @@ Status Exchange::Publish(const std::function<Status()>& last_check,
 
 Status Exchange::Swap(const std::function<Status()>& last_check,
                       const std::function<Summary()>& summary) {
-  // A follower's first cut may have ended just before this pull locked the
-  // workspace.
+  // A follower makes a standby by its first cut (exchange). That cut may have
+  // ended just before this pull locked the workspace.
   const bool is_cut = IsStandby(workspace()->db_dir());
   if (!is_cut) {
     RETURN_IF_ERROR(CheckNoStandby(options()));
@@ -243,8 +243,8 @@ Status Exchange::Swap(const std::function<Status()>& last_check,
   return status;
 }
 
-// Removes the remains of the exchange. A failure here is only noted: the target
-// is current and in use.
+// Removes the remains of the exchange. A failure here is only noted, because
+// the target is current and in use.
 void Exchange::Finish(Summary summary) {
   summary.state = "complete";
   Status status = workspace()->PutIntoTarget(
@@ -289,7 +289,7 @@ void Exchange::NoteGoneFamilies() {
 }
 
 void Exchange::FillSummary(Summary* summary) const {
-  // A refresh of a missing directory fills it, as a pull does.
+  // A refresh whose TARGET_DIR is missing fills it, as a pull does.
   const bool fills =
       options().mode == PullMode::kRefresh && !replaces_;
   summary->mode = PullModeName(fills ? PullMode::kPull : options().mode);

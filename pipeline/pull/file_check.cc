@@ -37,7 +37,8 @@ Status CheckLog(const ByteSource& source, const CloneFile& file) {
   if (status.IsNotSupported()) {
     return MakeStatus(EndState::kIncompatible, MessageOf(status));
   }
-  // The end of a MANIFEST is checked later, when its atomic groups are known.
+  // Check the end of a WAL only. The end of a MANIFEST is checked later, when
+  // its atomic groups are known.
   if (status.ok() && is_wal && follower.end() != file.records_end) {
     return MakeStatus(EndState::kCorrupt,
                       "expected complete records up to byte " +
@@ -67,7 +68,7 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
       break;
     case CloneFileKind::kOptions:
     case CloneFileKind::kIdentity:
-      break;  // text without a checksum
+      break;  // a text without a checksum
   }
   return WithContext(status, EndState::kCorrupt,
                      CloneFileName(file) + " of the source");
@@ -151,8 +152,8 @@ struct FreeMemory {
   void operator()(char* data) const { std::free(data); }
 };
 
-// Computes the digest with direct reads. Returns false if the file system does
-// not support direct reads, a read fails, or the file is too short.
+// Computes the digest with direct reads. Returns false if direct reads are not
+// supported, if a read fails, or if the file is too short.
 bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   rocksdb::FileOptions direct;
@@ -177,8 +178,8 @@ bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
              .ok()) {
       return false;
     }
-    // The first piece may begin before the part, and the last one may end after
-    // it.
+    // Direct reads are aligned, so the first piece may begin before the part,
+    // and the last piece may end after it.
     const uint64_t skipped = at < offset ? offset - at : 0;
     const uint64_t wanted =
         std::min<uint64_t>(end - at, kCheckedPieceBytes) - skipped;

@@ -34,15 +34,15 @@ bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
 }
 
 // Returns true if the last sequence is 0 and one of these families has a table.
-// Sets *family to the first family with a table for which `fits` returns true
-// (null if no family fits), and *key to a key of that family.
+// Sets *family to the first family that has a table and for which `fits`
+// returns true, or to null if there is none. Sets *key to a key of that family.
 bool FindFamily(rocksdb::DB* db,
                 const std::vector<ColumnFamilyHandle*>& families,
                 const std::function<bool(ColumnFamilyHandle*)>& fits,
                 ColumnFamilyHandle** family, std::string* key) {
   *family = nullptr;
   if (db->GetLatestSequenceNumber() != 0) {
-    return false;  // the usual case; fast, because each ingest calls this
+    return false;  // the usual case, which must be fast: each ingest calls this
   }
   bool has_tables = false;
   for (ColumnFamilyHandle* const candidate : families) {
@@ -63,9 +63,9 @@ rocksdb::WriteOptions Durable() {
   return options;
 }
 
-// Checks the result `status` of our write. The write bypasses a TransactionDB,
-// which locks keys and has no range deletions. That is safe: no transaction
-// uses the keys that we write.
+// Checks `status`, the result of a write of sstferry. The write bypasses a
+// TransactionDB, which locks keys and rejects range deletions. That is safe,
+// because no transaction uses the keys that sstferry writes.
 Status CheckLeft(const Status& status, rocksdb::DB* db) {
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
@@ -93,8 +93,8 @@ Status StandsAtZero(rocksdb::FileSystem* file_system, const std::string& dir,
       manifest.state().families.begin(), manifest.state().families.end(),
       [](const auto& family) { return !family.second.files.empty(); });
   WalFacts wals;
-  // A WAL that cannot be read may hold an entry; RocksDB then continues from
-  // the number of that entry.
+  // A WAL that cannot be read may contain an entry. RocksDB then continues from
+  // the sequence number of that entry, not from 0.
   *at_zero = has_tables &&
              ReadWalFacts(file_system, dir,
                           OldestNeededWal(manifest.state(), true), &wals) &&
@@ -153,7 +153,7 @@ Status SpendFirstSequence(rocksdb::DB* db,
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);
   if (status.IsNotSupported() && !kDropsEntriesAtZero) {
-    return Status::OK();  // RocksDB rejects it if a row cache is set
+    return Status::OK();  // a row cache makes RocksDB reject range deletions
   }
   *spent = status.ok();
   return CheckLeft(status, db);
@@ -175,7 +175,8 @@ Status LeaveSequenceZero(rocksdb::DB* db,
   if (family == nullptr) {
     return SpendFirstSequence(db, families, left);
   }
-  // Append to a key of the family, so that the new key has its prefix.
+  // Append to an existing key, so that the new key has the prefix of a key of
+  // the family.
   key += ".sstferry." + rocksdb::Env::Default()->GenerateUniqueId();
   const Status status = db->GetRootDB()->Delete(Durable(), family, key);
   *left = status.ok();

@@ -25,8 +25,9 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// Longer than the time from an exchange's last check of the record to its
-// rename.
+// Time to wait, after a fault was recorded without the lock, before looking for
+// an exchange. It is longer than the time between an exchange's last check of
+// the record and its rename.
 constexpr std::chrono::milliseconds kExchange{100};
 
 // Widens the selection of *fault so that it includes the selection of `other`.
@@ -39,9 +40,9 @@ void Join(const HealthFile& other, HealthFile* fault) {
   }
 }
 
-// Keeps other processes from changing the record in `dir` until the descriptor
-// is closed. Waits up to ten seconds; a change without the lock is better than
-// a fault that is not recorded.
+// Locks the record in `dir` against changes by other processes until the
+// descriptor is closed. Waits up to ten seconds, then returns without the lock:
+// a change without the lock is better than a fault that is not recorded.
 Descriptor LockRecord(const std::string& dir) {
   Descriptor lock = OpenLinked(dir, O_RDONLY | O_DIRECTORY);
   const auto until = steady_clock::now() + std::chrono::seconds(10);
@@ -58,16 +59,16 @@ bool IsBound(const std::optional<std::string>& asked,
 }
 
 // Returns the workspace of the pulls whose TARGET_DIR is `dir`. Resolves a
-// symbolic link, which a verify accepts, but a pull does not.
+// symbolic link, because a verify accepts one as TARGET_DIR.
 std::string WorkspaceOf(const std::string& dir) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(dir, error).string();
   return Workspace::DirOf(error ? dir : real);
 }
 
-// Records *fault in the directory that has the name `dir` now. If that fails,
-// removes last_transfer.json, but only if the directory has the inode number
-// `identity`.
+// Records *fault in the directory that has the name `dir` now. If writing
+// fails, removes last_transfer.json, but only if the directory has the inode
+// number `identity`.
 Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
                   const std::string& identity, HealthFile* fault) {
   const Descriptor lock = LockRecord(dir);
@@ -77,7 +78,7 @@ Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
     if (known.fault >= fault->fault && known.what == fault->what &&
         known.families == fault->families &&
         known.interval == fault->interval) {
-      fault->id = known.id;  // the same finding: its repair continues
+      fault->id = known.id;  // the same finding keeps its id
     }
     Join(known, fault);
     if (known.fault > fault->fault) {
@@ -97,7 +98,7 @@ Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
       identity_now != identity) {
     return status;
   }
-  // A file can be removed even from a full disk.
+  // Remove last_transfer.json instead, which is possible even on a full disk.
   Status removed = RemoveTree(file_system, dir + "/" + kLastTransferName);
   if (removed.ok()) {
     removed = SyncDirectory(file_system, dir);
@@ -124,9 +125,9 @@ HealthFile MakeFault(ReplicaFault fault, const std::string& what,
   return made;
 }
 
-// Without the lock (there is no workspace, or it cannot be locked), records the
-// fault again if a pull has made a workspace or exchanged `dir` since: its
-// exchange may not have read the record.
+// If the workspace does not exist or cannot be locked, an exchange may run at
+// the same time and miss the record. So records the fault again if a pull has
+// made a workspace or exchanged `dir` meanwhile.
 Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
                    HealthFile* fault, const std::function<bool()>& holds) {
   const std::string workspace = WorkspaceOf(dir);
@@ -136,7 +137,7 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
   while (!is_certain) {
     std::string exchanges;
     Status asked = FindInode(workspace, &exchanges);
-    // A record without the lock is better than none.
+    // If the lock fails, record the fault nevertheless.
     const Status locked = LockDirectory(workspace, &lock);
     std::string identity;
     if (asked.ok()) {

@@ -29,20 +29,21 @@ namespace {
 // staging directory, one of the journal, two of the MANIFEST, and one of the
 // database's directory.
 constexpr size_t kLeastTogether = 2;
-// A single chunk is ingested if the time since the last call is at least this
-// many times the call's duration. Calls then take only a small share of the
+// A single chunk is ingested if this many times the duration of the last call
+// have passed since that call. Single calls then take only a small share of the
 // time.
 constexpr int kRareCalls = 8;
-// Assumed duration of a call before the first one, and minimum duration.
+// Assumed duration of a call before the first call, and minimum duration of any
+// call.
 constexpr std::chrono::milliseconds kCallGuess{50};
 constexpr std::chrono::milliseconds kLeastCall{1};
 
-// Returns true if the ingest must take a snapshot, which makes RocksDB assign a
-// sequence number to every file. Without a snapshot, a file that overlaps no
-// entry gets sequence 0. A range deletion at sequence 0 deletes nothing, and
-// RocksDB 7.8 fails an assertion when it compacts the deletion. Returns false
-// if a family uses universal compaction: with a snapshot, RocksDB would put
-// that family's files into level 0.
+// Returns true if a snapshot must be taken before the ingest. The snapshot
+// makes RocksDB assign a new sequence number to every file. Without it, a file
+// that overlaps no entry gets sequence 0. A range deletion at sequence 0
+// deletes nothing, and RocksDB 7.8 fails an assertion when it compacts one.
+// Returns false if a family uses universal compaction, because RocksDB would
+// then put that family's files into level 0.
 bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
                     rocksdb::DB* db) {
   return std::none_of(
@@ -70,7 +71,8 @@ std::chrono::steady_clock::time_point Ingestor::Now() const {
   return rules_.now ? rules_.now() : std::chrono::steady_clock::now();
 }
 
-// Does not ingest single chunks over data: each call blocks writers.
+// Over existing data, never ingests a single chunk, because each call blocks
+// writers.
 size_t Ingestor::LeastTogether() const {
   const bool is_rare = !rules_.over_data &&
                        Now() - last_end_ >= kRareCalls * last_duration_;
@@ -78,7 +80,8 @@ size_t Ingestor::LeastTogether() const {
 }
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
-  // No need to check status_ first: the journal keeps its own first failure.
+  // Append before status_ is checked. That is safe, because the journal returns
+  // its own first failure.
   const Status recorded =
       journal_->Append(JournalRecordType::kChunk, chunk.record);
   std::unique_lock<std::mutex> lock(mu_);
@@ -255,9 +258,10 @@ std::map<int, uint64_t> Ingestor::IngestedLevels() const {
   return ingested_levels_;
 }
 
-// Counts the levels of the batch's files. RocksDB renames ingested files, so
-// they are found by their bounds and size. If an older file has the same bounds
-// and size, the file with the lower level number is the new one.
+// Counts the levels of the batch's files after their ingest. RocksDB renames
+// ingested files, so the files are found by their bounds and size. If an older
+// file has the same bounds and size, the file with the lower level number is
+// the new one.
 void Ingestor::CountLevels(const std::vector<StagedChunk>& batch) {
   using Key = std::tuple<uint32_t, std::string, std::string, uint64_t>;
   std::set<Key> wanted;
@@ -292,8 +296,8 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
   FaultPoint("Ingestor:JournalAppended");
   Status status;
   if (sync_journal_) {
-    // A record says that its file exists, so the file's name must be durable
-    // first.
+    // Sync the names of the files first. A record in the journal says that its
+    // file exists.
     status = SyncDirectory(
         db_->GetFileSystem(),
         std::filesystem::path(batch.front().path).parent_path().string());
@@ -378,24 +382,25 @@ Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
 }
 
 Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
-  // While a snapshot at sequence 0 exists, RocksDB's compactions drop entries.
-  // So raise the last sequence before a snapshot is taken below.
+  // Raise the last sequence before a snapshot is taken below. While a snapshot
+  // at sequence 0 exists, RocksDB's compactions drop entries.
   bool spent = false;
   RETURN_IF_ERROR(SpendFirstSequence(db_, HandlesOf(families_), &spent));
   std::optional<rocksdb::ManagedSnapshot> sequences;
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
   }
-  // RocksDB has no status code for "flush first", so flush after any
-  // InvalidArgument; a second one is final. Since 9.9, RocksDB returns TryAgain
-  // if a write came between its flush and its ingestion.
+  // The first try fails with InvalidArgument if RocksDB must flush first, or,
+  // since 9.9, with TryAgain if a write came between its flush and its ingest.
+  // RocksDB has no status code for "flush first". So flush and try again after
+  // both errors; a second error is final.
   Status status;
   for (const bool is_last : {false, true}) {
     if (is_last || !kIngestsOverMemtables) {
       RETURN_IF_ERROR(FlushFamilies(args));
     }
     for (IngestExternalFileArg& arg : args) {
-      // The last try lets RocksDB stall writers: otherwise they may write
+      // In the last try, let RocksDB stall writers. Otherwise they may write
       // faster than a non-stalling flush can follow.
       arg.options.allow_blocking_flush = is_last;
     }

@@ -43,7 +43,8 @@ Status JournalFile::Reopen(rocksdb::FileSystem* file_system,
     FaultPoint("JournalFile:TailCut");
   }
   if (status.ok()) {
-    // Some file systems report success without truncating.
+    // Check the size, because some file systems report success without
+    // truncating.
     status = file_system->GetFileSize(path, IOOptions(), &found, nullptr);
   }
   if (status.ok() && found != bytes) {

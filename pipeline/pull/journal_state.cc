@@ -52,8 +52,8 @@ class Reader {
   }
 
  private:
-  // Adds a kTransfer record. The first one begins the transfer; each later one
-  // has the command line of a run that resumed it.
+  // Adds a kTransfer record. The first such record begins the transfer. Each
+  // later one contains the command line of a run that resumed the transfer.
   Status AddTransfer(const JournalRecord& record) {
     JournalTransfer head;
     RETURN_IF_ERROR(Decode(record.payload, &head));

@@ -29,14 +29,15 @@ void LaneChannel::Leave(bool close) {
 
 Status LaneChannel::Sent(const Status& status) {
   if (!status.ok()) {
-    // A channel that this side closed counts as lost, too, unless the pull is
-    // ending.
+    // A channel that this side has closed also counts as lost, unless the pull
+    // is ending.
     const EndState state = EndStateOf(status);
     const bool lost =
         state == EndState::kDeadPeer ||
         (state == EndState::kCancelled && state_->stop != nullptr &&
          !state_->stop->stopped());
-    // A stall inside a frame may mean that the frame's length is damaged.
+    // A damaged frame length may cause a stall inside a frame, so such a stall
+    // is not final.
     const bool too_slow =
         state == EndState::kTooSlow && channel_->can_receive();
     failure_ = lost ? LaneFailure::kLost

@@ -33,7 +33,8 @@ Status LaneClient::Run() {
   return status;
 }
 
-// Connects, and repeats the requests of the previous connection.
+// Connects, and repeats the requests that were not answered on the previous
+// connection.
 Status LaneClient::Connect() {
   StageScope scope(&clock_, Stage::kReceive);
   RETURN_IF_ERROR(channel_.Open());
@@ -43,8 +44,8 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size(); ++i) {
     Asked& asked = asked_[i];
-    // Restart a compared part, unless it still awaits its first groups: then
-    // this side keeps what it has read.
+    // Compare the part again from its first piece, unless it still waits for
+    // its first groups. In that case, keep what this side has read.
     const bool begins =
         asked.is_compared() &&
         (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
@@ -119,8 +120,8 @@ Status LaneClient::AskAhead() {
   return status;
 }
 
-// Decides to request the chunks of a part if this side has no entries in it, or
-// if an earlier run received chunks of it, and otherwise to compare the part.
+// Requests the chunks of a part if this side has no entries in it, or if an
+// earlier run received chunks of it. Otherwise decides to compare the part.
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
@@ -170,8 +171,8 @@ Status LaneClient::AskNext(Asked asked) {
 }
 
 Status LaneClient::AskForDelta() {
-  // The first request that does not await groups: its chunks are being sent, or
-  // its message is the next to send.
+  // Find the first request that does not wait for groups. Either the source is
+  // already sending its chunks, or its next message is sent here.
   const auto next = std::find_if(
       asked_.begin(), asked_.end(), [](const Asked& asked) {
         return asked.awaits != Asked::Awaits::kGroups;
@@ -193,8 +194,9 @@ Status LaneClient::AskForDelta() {
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.is_compared()) {
-    // The source reads its groups while this side reads. A later piece needs no
-    // groups: its DeltaRequest will contain all entries of this side.
+    // The source reads its entries for the groups while this side reads its
+    // own. A later piece needs no groups, because its DeltaRequest will contain
+    // all entries of this side.
     GroupRequest groups;
     groups.part_id = asked.part_id;
     groups.group_entries = asked.group_entries;
@@ -219,7 +221,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   return channel_.Send(FrameType::kPartRequest, request);
 }
 
-// Reads the piece while the source reads it, then compares.
+// Reads this side's piece while the source reads its own, then compares them.
 Status LaneClient::ComparePart(const Part& part) {
   Asked& asked = asked_.front();
   if (asked.comparison == nullptr) {
@@ -336,7 +338,8 @@ Status LaneClient::EndUnproven(const Status& status) {
   return AskInstead(std::move(next));
 }
 
-// Sets the state of the part at the front, before any of its bytes is received.
+// Resets the members that describe the front part, before any of its bytes is
+// received.
 void LaneClient::StartPart() {
   const PartStart start =
       asked_.empty() ? PartStart()
@@ -381,7 +384,8 @@ Status LaneClient::ReceivePart(const Part& part) {
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
       RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, &end)));
-      // Every frame was intact, so a second request could only hide the fault.
+      // Different totals are final: every frame was intact, so a second request
+      // could only hide the fault.
       RETURN_IF_ERROR(channel_.Final(
           CheckTotals(part, end, answer_totals_, answer_chain_.Finish())));
       return EndPart(part);

@@ -1,5 +1,5 @@
-// Receives one chunk of a lane into staging at the pace of the pull, checks it
-// and passes it on.
+// Receives one chunk of a lane into staging at the rate limit of the pull,
+// checks the chunk, and passes it to the store.
 #include <algorithm>
 
 #include "format/limits.h"
@@ -19,13 +19,13 @@ Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
                         ", found " + std::to_string(found));
 }
 
-// Minimum size of the chunks that a lane asks for when its connections break.
+// Minimum size of the chunks that a lane requests while its connections break.
 constexpr uint64_t kLeastChunkBytes = 256u << 10;
 
 }  // namespace
 
-// Opens the file of a new chunk, or keeps the open file if the source resumes
-// its chunk.
+// Opens the file of a new chunk. If the source resumes a chunk, keeps the file
+// that is open.
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
@@ -58,7 +58,8 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   return channel_.Final(open_->file.Open());
 }
 
-// Extends the chunk's time limit by the wait, which the source does not cause.
+// Blocks, and extends the chunk's time limit by the wait, because the source
+// did not cause it.
 Status LaneClient::AwaitSpace(const Part& part, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
@@ -87,7 +88,7 @@ void LaneClient::DropBuilt() {
   }
   DropChunk();
   if (asked_.front().is_compared()) {
-    return;  // Connect() counts the loss of the part
+    return;  // Connect() counts the loss
   }
   retry_.ChunkLost();
   const uint64_t bytes = chunk_bytes_ != 0 ? chunk_bytes_ : state_->chunk_bytes;
@@ -194,7 +195,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
 
 Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   if (bytes == 0) {
-    // No limit would end a sequence of empty frames.
+    // Reject empty frames, because no limit would end a sequence of them.
     return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
                    "chunk data: expected bytes, found an empty frame"));
@@ -208,7 +209,8 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   return channel_.Final(file->Room(bytes, room));
 }
 
-// Extends the chunk's time limit by the wait, which the source does not cause.
+// Blocks, and extends the chunk's time limit by the wait, because the source
+// did not cause it.
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
@@ -218,8 +220,8 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
   return status;
 }
 
-// Receives the rest of the open chunk and compares its frames' digests with the
-// ChunkEnd. Syncs it, except in a clone (see UnitStore).
+// Receives the rest of the open chunk, and compares its digest with the digest
+// in the ChunkEnd. Syncs the file, except in a clone (UnitStore syncs units).
 Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   Status status;
   Frame frame;
@@ -233,13 +235,13 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     if (!status.ok()) {
       break;
     }
-    // The frame's digest was right: the bytes may be added to the file.
+    // The digest of the frame was right, so its bytes may be added to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
     if (open_->unit != nullptr && open_->damage.ok()) {
       const Status added = open_->unit->Add(committed);
-      // Do not fail yet: a source that verifies what it sends, such as an
-      // archive, may report at the unit's end that the unit was wrong and can
-      // be sent again.
+      // Do not fail before the unit's end. A source that verifies what it
+      // sends, such as an archive, may then report that the unit was wrong, and
+      // offer to send it again.
       if (EndStateOf(added) == EndState::kCorrupt) {
         open_->damage = added;
       } else {
@@ -278,7 +280,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   return status;
 }
 
-// Drops the chunk, so that the next request asks for all of it.
+// Drops the chunk, so that the next request asks for the whole chunk again.
 Status LaneClient::BadChunk(const Status& status) {
   DropChunk();
   retry_.ChunkBad();
@@ -319,7 +321,7 @@ Status LaneClient::CheckStored(const Part& part, StagedChunk* chunk) {
   const Status checked = CheckStagedChunk(state_->file_system,
                                           state_->families[part.family],
                                           /*from_disk=*/false, chunk);
-  // Any other error is this side's own: it could not read the file.
+  // All other errors are failures of this side, which could not read the file.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
                                                    : channel_.Final(checked);
 }

@@ -18,14 +18,14 @@ BackoffOptions OptionsOf(const LaneShared& state) {
 
 LaneFailure FailureToOpen(const Status& status) {
   switch (EndStateOf(status)) {
-    // A damaged byte can turn an answer into an error of version or TLS
-    // handshake. An error that repeats is real.
+    // Damage of one byte may look like a wrong version or a failed TLS
+    // handshake. So retry; an error that repeats is real.
     case EndState::kIncompatible:
     case EndState::kDenied:
       return LaneFailure::kDamaged;
     case EndState::kDeadPeer:
     case EndState::kCorrupt:
-    // A source that has restarted does not know the transfer until the control
+    // After a restart, the source does not know the transfer until the control
     // connection has resumed it.
     case EndState::kSnapshotGone:
       return LaneFailure::kLost;
@@ -44,7 +44,7 @@ LaneFailure FailureToAsk(const Status& status, const Channel* channel,
   }
   const EndState state = EndStateOf(status);
   const bool lost = state == EndState::kDeadPeer ||
-                    // Closed by CloseSilentLanes().
+                    // CloseSilentLanes() has closed the channel.
                     state == EndState::kCancelled || !channel->can_receive();
   return lost ? LaneFailure::kLost : LaneFailure::kFinal;
 }
@@ -92,7 +92,7 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   return Status::OK();
 }
 
-// Counts and logs a failure once, regardless of the number of tries.
+// Counts and logs a failure at its first try only.
 void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
   state_->retries += counted_ ? 0 : 1;
   if (failure == LaneFailure::kDamaged && !counted_) {
@@ -102,7 +102,8 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
                                 MessageOf(status));
   }
   if (failure == LaneFailure::kTold && !counted_) {
-    // For example, an object of an archive was read with wrong bytes.
+    // The source reports, for example, that it has read wrong bytes from an
+    // archive.
     Log(LogLevel::kWarning, "asking the source again: " + MessageOf(status));
   }
   if (failure == LaneFailure::kLost && !lost_ &&

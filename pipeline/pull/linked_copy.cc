@@ -60,8 +60,9 @@ class Copier {
   }
 
  private:
-  // Lets the snapshot code link and copy a consistent set of files, then links
-  // or copies each of them through the pull's file system.
+  // Lets the snapshot code link and copy a consistent set of files into the
+  // scratch directory. Then links or copies each of these files into the copy
+  // through the pull's file system.
   Status TakeFiles() {
     SnapshotOptions options;
     options.database_dir = real_;
@@ -82,8 +83,9 @@ class Copier {
     return Status::OK();
   }
 
-  // Links or copies the files of a cut, with the WALs up to `end`. A later WAL
-  // has no record yet. Earlier WALs are durable and never appended to.
+  // Links or copies the files of a standby at the point in time `end`. The WAL
+  // at that point is copied. Earlier WALs are linked, because they are durable
+  // and never change. Later WALs are left out, because they have no records.
   Status TakeStandby(const StandbyEnd& end) {
     std::vector<std::string> names;
     RETURN_IF_ERROR(ListDirectory(real_, &names));
@@ -138,9 +140,9 @@ class Copier {
     }
     copy_->files_linked++;
     copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
-    // Link by the file's name in the database as long as that name exists,
-    // because a file system that tracks names knows the file only by it. The
-    // owner may delete the name at any time.
+    // Link the file by its name in the database as long as this name exists. A
+    // file system that tracks names knows the file only by this name. The
+    // application may delete the name at any time.
     const std::string to = options_.copy_dir + "/" + name;
     const std::string own = real_ + "/" + name;
     FileId wanted;
@@ -161,7 +163,8 @@ class Copier {
     return WithContext(linked, EndStateOf(linked), "link " + name);
   }
 
-  // Writes OPTIONS without directories: the copy's WALs are in the copy.
+  // Writes OPTIONS without the paths of directories, because the copy has its
+  // WALs in its own directory.
   Status TakeOptions(const std::string& name, const std::string& text) {
     return WriteDurably(file_system_, options_.copy_dir + "/" + name,
                         ReplicaOptionsText(text, ReleaseOfOptions(text)));

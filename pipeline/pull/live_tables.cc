@@ -35,7 +35,8 @@ std::optional<Digest128> IdOf(const TableProperties& properties) {
   return digest;
 }
 
-// Ingested files have no SingleDelete, because SstFileWriter writes none.
+// Returns true for an ingested file. It has no SingleDelete, because
+// SstFileWriter writes none.
 bool WasIngested(const TableProperties& properties) {
   return properties.user_collected_properties.count(
              "rocksdb.external_sst_file.version") != 0;

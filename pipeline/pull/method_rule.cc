@@ -19,8 +19,7 @@ bool HasDefault(const Selection& selection) {
              selection.families.end();
 }
 
-// Returns true for a refresh whose TARGET_DIR has a database or remains of a
-// database.
+// Returns true for a refresh whose TARGET_DIR is not empty.
 bool Refreshes(const PullOptions& options) {
   std::error_code error;
   return options.mode == PullMode::kRefresh &&
@@ -28,8 +27,8 @@ bool Refreshes(const PullOptions& options) {
          !std::filesystem::is_empty(options.target_dir, error);
 }
 
-// Returns the method that made the replica. A refresh of a replica without a
-// record changes only entries.
+// Returns the method that made the replica. Returns kIngest for a refresh of a
+// replica without a record, so that the refresh changes only entries.
 std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
   LastTransfer last;
   const bool refreshes = Refreshes(options);
@@ -43,8 +42,8 @@ std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
              : std::nullopt;
 }
 
-// Returns the method of the unfinished pull. Ignores an unfinished refresh in
-// place for other commands, because a swap replaces its result.
+// Returns the method of the unfinished pull. If it is a refresh in place,
+// ignores it unless this command is a refresh, too: a swap replaces its result.
 std::optional<PullMethod> MethodOfUnfinished(const PullOptions& options) {
   const std::string mode =
       options.restart ? "" : UnfinishedMode(options.target_dir);

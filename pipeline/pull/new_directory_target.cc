@@ -20,9 +20,9 @@ Existing ExistingOf(const PullOptions& options) {
                                               : Existing::kSwap;
 }
 
-// Returns the command to suggest if this command does not suit TARGET_DIR. The
-// suggested command has the given source: a user who pulls from an archive
-// wants to restore the archive, not to refresh from the replica's own source.
+// Returns the command to suggest if this command does not suit TARGET_DIR.
+// Keeps the source of this command: a user who gives an archive wants to
+// restore the archive, not to refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh) {
     return InPlaceCommand(options);
@@ -45,8 +45,8 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
                            const std::shared_ptr<rocksdb::FileSystem>& disk,
                            LaneShared* lanes,
                            std::unique_ptr<Workspace>* workspace) {
-  // Never use the file system that defers syncs: the record of an exchange must
-  // be on disk before the exchange.
+  // Use `disk`, which syncs at once. The record of an exchange must be durable
+  // before the exchange.
   Access access;
   RETURN_IF_ERROR(ChooseAccess(options, &access));
   lanes->file_access = access.OfFiles();
@@ -64,7 +64,7 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   RETURN_IF_ERROR(WriteDurably(files, dir + "/" + kLastTransferName,
                                SummaryToJson(summary, summary.mode) + "\n"));
   FaultPoint("Puller:SummaryWritten");
-  Access access;  // chosen again, as TARGET_DIR may have changed
+  Access access;  // chosen again: TARGET_DIR may have changed
   RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
   if (made.shared_files != nullptr && access.OfFiles() != *made.shared_files) {
     return MakeStatus(EndState::kRefused,
@@ -77,7 +77,7 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   RETURN_IF_ERROR(
       AtTarget(*made.options, CopyAttributes(made.options->target_dir, dir)));
   RETURN_IF_ERROR(SetTreeAccess(files, dir, access));
-  std::vector<std::string> kept;  // stays empty without an old_dir
+  std::vector<std::string> kept;  // not used: there is no old_dir
   RETURN_IF_ERROR(PlaceOtherFiles(files, made.workspace->other_dir(),
                                   /*old_dir=*/"", dir, &kept));
   FaultPoint("Puller:AccessSet");
@@ -103,8 +103,8 @@ SyncBatch* NewDirectoryTarget::last_files() {
 Status NewDirectoryTarget::Close(JournalFile* journal) {
   Status status = CloseFiles();
   if (status.ok()) {
-    // After TARGET_DIR is complete, the journal shows to which transfer this
-    // workspace belonged.
+    // If TARGET_DIR is complete but the workspace is still there, the journal
+    // shows to which transfer the workspace belongs.
     status = journal->Sync();
   }
   if (status.ok()) {

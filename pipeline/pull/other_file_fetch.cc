@@ -14,7 +14,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of tries: an application may rewrite a file while its parts are sent.
+// Maximum number of times that a file is requested. An application may rewrite
+// the file while its parts are sent.
 constexpr int kReadings = 3;
 
 // Returns "a, b and 3 more".
@@ -35,8 +36,9 @@ Status OtherBytes(const std::string& name) {
                            "found other bytes");
 }
 
-// Requests the parts of one file until it is complete, or the source reports a
-// *problem. TryAgain: the file changed at the source meanwhile.
+// Requests the parts of one file until the file is complete, or the source
+// reports a *problem. Returns TryAgain if the file changed at the source
+// meanwhile.
 Status AskForFile(const AskForFilePart& ask, const std::string& name,
                   std::string* contents, CopiedFile* file,
                   std::string* problem) {
@@ -68,8 +70,8 @@ Status AskForFile(const AskForFilePart& ask, const std::string& name,
                                               : OtherBytes(name);
 }
 
-// Receives one file from the source. Sets *problem to the reason if the file
-// was not received; empty: it was received.
+// Receives one file from the source. Sets *problem to the reason why the file
+// was not received, or leaves it empty.
 Status ReadOne(const AskForFilePart& ask, const std::string& name,
                uint64_t bytes_left, std::string* contents, CopiedFile* file,
                std::string* problem) {

@@ -19,7 +19,8 @@ uint64_t PlanReceiver::SecondsSinceFirstAsked() const {
           .count());
 }
 
-// Stores when to ask again. The decoder limits the source's value.
+// Stores the time at which to ask again. The decoder limits the time that the
+// source asks for.
 Status PlanReceiver::TakeBusy(const Frame& frame) {
   Busy busy;
   RETURN_IF_ERROR(Decode(frame.payload, &busy));

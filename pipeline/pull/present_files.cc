@@ -16,7 +16,8 @@ namespace {
 
 using rocksdb::Status;
 
-// If the snapshot fails, the files are received from the source.
+// Takes a snapshot of the database. If that fails, no file is linked, and the
+// source sends all of them.
 Status TakeSnapshot(const PresentDatabase& database,
                     const std::string& private_parent,
                     std::unique_ptr<Snapshot>* snapshot) {
@@ -49,8 +50,9 @@ class Linker {
     }
   }
 
-  // Links the file if the database has it. If the database deletes the file
-  // meanwhile, or the file must not be linked, it is received from the source.
+  // Links `file` if the database has the same file. Does nothing if the
+  // database deletes its file meanwhile, or if the file must not be linked; the
+  // source then sends `file`.
   [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
     const auto found = known_.find(Key(file));
     if (!IsDataFile(file) || found == known_.end()) {
@@ -88,7 +90,7 @@ class Linker {
       present->numbers.insert(file.number);
       return Status::OK();
     }
-    // The name now belongs to another file.
+    // The name in the database now belongs to another file, so remove the link.
     return RemoveTree(file_system_, link);
   }
 

@@ -11,7 +11,7 @@ WireCompression PullCompression::Choose(const HelloAck& source) {
   chosen_ = options.compression;
   if (chosen_ == WireCompression::kAuto &&
       (options.source.is_directory() || options.source.is_archive())) {
-    chosen_ = WireCompression::kNone;  // no network link
+    chosen_ = WireCompression::kNone;  // no network link to the source
   }
   if ((source.features & kFeatureWireCompression) == 0) {
     chosen_ = WireCompression::kNone;

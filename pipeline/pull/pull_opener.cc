@@ -25,7 +25,7 @@ namespace {
 // Maximum time that lanes wait for free space.
 constexpr std::chrono::milliseconds kSpaceWait{60'000};
 
-// Minimum difference of the clocks that is reported.
+// Minimum difference between the clocks that is reported.
 constexpr uint64_t kWrongSourceClockSeconds = 5;
 
 uint64_t ClockSeconds() {
@@ -33,8 +33,8 @@ uint64_t ClockSeconds() {
 }
 
 // Compares the source's clock with this machine's. The source took the snapshot
-// before it answered and, if the snapshot is new, after it got the request.
-// Returns a warning, or "".
+// before it answered. If the snapshot is new, the source took it after this
+// machine asked. Returns a warning if the times contradict this, or "".
 std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                           bool is_new) {
   const bool is_ahead = taken > answered;
@@ -50,8 +50,7 @@ std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                    "same amount; correct the wrong clock";
 }
 
-// Returns true if the status means that a database or journal is damaged: no
-// pull leaves it in such a state.
+// Returns true if the status means that a database or a journal is damaged.
 bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
 }
@@ -103,7 +102,8 @@ Status PullOpener::OpenWorkspace() {
   RETURN_IF_ERROR(work_->ReadUnfinished());
   resumes_exchange_ = exchange_->CanResume(*work_);
   if (exchange_->has_open_hooks() && !resumes_exchange_) {
-    // The application must not wait for the following steps.
+    // The exchange will not happen now. Tell the application before the
+    // following steps, so that it does not wait for them.
     RETURN_IF_ERROR(exchange_->CloseHooks());
   }
   return work_->Prepare();
@@ -119,14 +119,15 @@ Status PullOpener::Connect() {
   if (!work_->is_resuming()) {
     const Status opened = OpenSession(SnapshotUse::kNew);
     if (!opened.ok()) {
-      // Nothing has started, so the empty workspace is not needed.
+      // Nothing has started, so remove the empty workspace.
       work_->workspace()->Discard().PermitUncheckedError();
     }
     return opened;
   }
-  // If everything was received and nothing is to be compared, the source is
-  // only told that it may release its snapshot. A source with another name,
-  // such as another set, must show that it has what was received.
+  // If everything was received and nothing is compared, the source is only told
+  // that it may release its snapshot. If this command names another source,
+  // such as another set of an archive, that source must show that it has the
+  // received data.
   const JournalState& unfinished = work_->unfinished();
   const bool needs_source = !work_->may_end_alone() || work_->verifies();
   using Tolerated = SourceLink::Tolerated;
@@ -214,7 +215,8 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   *plan_ = Plan();
   const uint64_t asked_seconds = ClockSeconds();
   Status status = session->Open(asked_, plan_);
-  // Not for an archive: the time of a set is that of its push.
+  // Skip this for an archive, because the time of a set is the time of its
+  // push.
   if (status.ok() && !options().source.is_archive()) {
     const std::string wrong = CompareClocks(
         plan_->opened.taken_seconds, asked_seconds, ClockSeconds(),
@@ -233,7 +235,8 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));
   }
   if (status.ok()) {
-    // The plan shows whether the source is on this machine.
+    // Check that the target's directories are not the source's. Only the plan
+    // shows whether the source is on this machine.
     std::vector<std::string> dirs;
     status = target_->Directories(&dirs);
     if (status.ok()) {
@@ -246,15 +249,16 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     }
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
-  // A replica must not become a copy of another database.
+  // Check again that the replica does not become a copy of another database:
+  // now the source's id is known.
   if (status.ok() && target_->in_place() == nullptr) {
     status = exchange_->CheckTarget();
   }
   return status.ok() ? CheckNotOlder(plan_->opened.snapshot_sequence) : status;
 }
 
-// Checks that the source is not older than a database that an application has
-// written to.
+// Checks that the source is not older than a database to which an application
+// has written.
 Status PullOpener::CheckNotOlder(uint64_t sequence) const {
   return target_->in_place() == nullptr
              ? CheckSourceNotOlder(work_->disk().get(), options(), sequence)
@@ -277,8 +281,8 @@ Status PullOpener::AskSource() {
   return MakeStatus(EndState::kRefused, facts_.no_clone);
 }
 
-// Asks the source which database it has. The pull could end without the source.
-// But if an operator has replaced the source's database, the user expects the
+// Asks the source which database it has. The pull could end without the source,
+// but if an operator has replaced the source's database, the user expects the
 // new one. If the source does not answer, the pull continues.
 Status PullOpener::CheckStillSource() {
   FactsReply facts;
@@ -299,9 +303,9 @@ Status PullOpener::CheckStillSource() {
   return CheckSameSource(options(), now, head, work_->workspace()->dir());
 }
 
-// Asks for a new snapshot, and refuses another source. In an adoption, the
-// received data may come from an earlier source. Then nothing matches, and
-// everything is received again.
+// Requests a new snapshot, and refuses a source with another database. In an
+// adoption, the data may have been received from an earlier source. Then no
+// received data matches, and everything is received again.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
   return status.ok() && !options().adopts_old
@@ -318,7 +322,7 @@ Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   return work_->StartAnew(keeps && target_->reuse() != nullptr);
 }
 
-// Starts over after damage to a pull that had received everything. The source
+// Starts over a pull that had received everything, but is damaged. The source
 // was not asked before, but is needed now.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
@@ -350,9 +354,9 @@ Status PullOpener::CheckPlan() {
   return CheckTiling(*plan_, options().selection.interval, orders);
 }
 
-// Adopts the remains of an unfinished pull. If they are damaged, drops them and
-// makes a new target. If the source was not asked, because everything had been
-// received, StartOver() asks it first.
+// Adopts the data that an unfinished pull received. If it is damaged, drops it
+// and makes a new target. If the unfinished pull had received everything, the
+// source was not asked yet, so StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
   RETURN_IF_ERROR(CheckFamilies(*plan_, options().selection.families));
@@ -380,7 +384,7 @@ Status PullOpener::PrepareTarget() {
   RETURN_IF_ERROR(FindReused());
   const Status status = CheckSpace();
   if (!status.ok() && begins && reused_.linked.empty()) {
-    // Nothing has started, so the empty workspace is not needed.
+    // Nothing has started, so remove the empty workspace.
     work_->workspace()->Discard().PermitUncheckedError();
   }
   return status.ok() && !work_->plans()
@@ -439,8 +443,8 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   return CheckSpace();
 }
 
-// Counts nothing before all steps have succeeded, because the pull starts over
-// if a step finds damage.
+// Counts nothing until all steps have succeeded. If a step finds damage, the
+// pull starts over, and the counts would be wrong.
 Status PullOpener::AdoptUnfinished() {
   const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
@@ -497,8 +501,9 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
                  "again"));
 }
 
-// Checks that the disk has room for the missing data. For example, a part of 64
-// MB, of which 40 MB have been received, needs 24 MB.
+// Checks that the disk has room for the data that is still missing. For
+// example, if 40 MB of a part of 64 MB have been received, the part needs 24
+// MB.
 Status PullOpener::CheckSpace() {
   std::vector<Part> left;
   for (Part part : plan_->parts) {
@@ -525,8 +530,8 @@ Status PullOpener::CheckSpace() {
   return CheckFreeSpace(work_->file_system().get(), dir, need);
 }
 
-// Checks the disk of the directory in which the pull would make its workspace,
-// because a plan makes no workspace.
+// Checks the disk on which the pull would make its workspace. A plan makes no
+// workspace, so the directory above the workspace is checked.
 Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   if (options().target_dir.empty()) {
     report_->SetSpace(need.bytes(), 0);
@@ -548,8 +553,8 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
 }
 
 // Makes lanes wait while less than the reserve is free, but at most for half a
-// stall timeout. If the target does not read a lane for longer than that
-// timeout, the source gives up on the lane.
+// stall timeout. If a lane waited for the whole timeout, the source would give
+// up on it.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
   lanes_->space = nullptr;
   space_.reset();
@@ -578,8 +583,8 @@ Status PullOpener::WriteJournalHead() {
   return target_->reuse() != nullptr ? RecordReused() : Status::OK();
 }
 
-// Records each linked part as done without a chunk, by which FindLinked() of a
-// later run recognises it. The links are already durable.
+// Records each linked part as done without a chunk. FindLinked() of a later run
+// recognizes linked files by these records. The links are already durable.
 Status PullOpener::RecordReused() {
   Status status;
   for (const uint32_t id : reused_.linked) {

@@ -14,8 +14,8 @@ using std::chrono::steady_clock;
 namespace {
 
 // Returns the note about a source whose WALs are empty. An idle application
-// that uses the WAL causes the note, too: from outside it cannot be
-// distinguished from an application that writes without the WAL.
+// that uses the WAL also causes the note, because from outside it looks like an
+// application that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago = FormatDuration(std::chrono::seconds(seconds));
   return "an application has the source open, and its WALs are empty: if it "
@@ -90,7 +90,8 @@ Progress PullReporter::progress() const {
     progress.seconds = SecondsSince(started_);
     return progress;  // a plan transfers nothing
   }
-  // A verify reads as much again, so it is the second half of the progress.
+  // With a verification, count each byte twice: the verification reads as much
+  // data again.
   progress.planned_bytes =
       planned_bytes_ * (expects_verify_ ? 2 : 1);
   const PullCounters& counters = lanes_->counters;
@@ -228,7 +229,8 @@ void PullReporter::FillParts(Summary* summary) const {
   std::lock_guard<std::mutex> lock(state.mu);
   for (const ReceivedPart& part : state.ended) {
     const PartNeed need = parts[part.part_id].need;
-    // In a clone, a received unit is one chunk.
+    // A clone receives each unit as one chunk, so a unit without a chunk was
+    // reused.
     const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||
                           need != PartNeed::kSend);
@@ -264,7 +266,8 @@ void PullReporter::FillStages(Summary* summary) const {
   source["held_cpu"] = theirs.held_cpu_micros / lanes;
   source["held_io"] = theirs.held_io_micros / lanes;
   source["held_latency"] = theirs.held_latency_micros / lanes;
-  // The rest of the wall clock time: lanes had no work, or did not run.
+  // Count the rest of the wall clock time as idle: lanes had nothing to do, or
+  // did not run.
   for (std::map<std::string, double>* side : {&target, &source}) {
     double sum = 0;
     for (const auto& stage : *side) {

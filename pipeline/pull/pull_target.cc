@@ -18,8 +18,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// Adds reuse_dir, from which a clone links: it must not be the source's
-// directory either.
+// Adds reuse_dir, from which a clone links files. The source must not be in
+// that directory either.
 Status PullTarget::Directories(std::vector<std::string>* dirs) const {
   RETURN_IF_ERROR(TargetDirectories(options(), open_db_, dirs));
   if (reuse_ != nullptr && !options().reuse_dir.empty()) {
@@ -42,7 +42,7 @@ const std::string& PullTarget::DirectoryOfFault() const {
 
 Status PullTarget::ReadFaultAgain() {
   if (options().adopts_old) {
-    return Status::OK();  // known faults are older than the adoption
+    return Status::OK();  // all known faults are older than the adoption
   }
   return ReadKnownFault(DirectoryOfFault(), &fault_);
 }
@@ -61,8 +61,8 @@ Status PullTarget::ReadFault(FoundTarget* found) {
   return status;
 }
 
-// Returns OK for an adoption: it compares all reused files with the source's,
-// and keeps the adopted directory with its record.
+// Returns OK for an adoption, which compares all reused files with the
+// source's. It also keeps the adopted directory with its record.
 Status PullTarget::CheckNoNewFault() const {
   if (options().adopts_old || !uses_old_files()) {
     return Status::OK();
@@ -84,8 +84,8 @@ Status PullTarget::CheckNoNewFault() const {
           "comparing it");
 }
 
-// Includes the time at which the directory was made, because a new directory
-// may get the inode number of one that was deleted.
+// Includes the creation time of the directory, because a new directory may get
+// the inode number of a deleted one.
 std::string PullTarget::OriginOfLinks() const {
   std::error_code error;
   const std::string path =

@@ -16,7 +16,7 @@ class TargetDigests : public DigestSide {
   TargetDigests(PullTarget* target, const Plan* plan, uint32_t lanes)
       : target_(target), plan_(plan), read_(lanes), replies_(lanes) {}
 
-  // Reads at once, while the source reads its own data.
+  // Reads the part at once, while the source reads its own data.
   void Ask(uint32_t lane, uint32_t part) override {
     read_[lane] = target_->DigestPart(plan_->parts[part], &replies_[lane]);
   }

@@ -24,8 +24,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns why the snapshot is too old; empty if it is not. An unknown age
-// counts as too old.
+// Returns the reason if the snapshot is too old, or "". A snapshot of unknown
+// age is too old.
 std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   if (max_age.count() <= 0) {
     return "";
@@ -94,20 +94,21 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Decides from a complete journal whether to resume its pull. --restart drops
-// the pull without comparing it with this command, because the pull may belong
-// to another command.
+// Decides whether to resume the pull of a complete journal. With --restart,
+// drops the pull without comparing it with this command. The pull may belong to
+// another command.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (found_.transfer == head.transfer_id) {
     return Status::OK();
   }
-  // A resumed drill would report wrong seconds.
+  // Do not resume a drill, because it would report wrong times.
   if (head.mode == kDrillMode && head.mode == target_->mode()) {
     DropUnfinished("removing the leftovers of an unfinished drill");
     return Status::OK();
   }
-  // The workspace of a former primary may be from before it became the primary.
+  // An adopted former primary may still have the workspace of a pull that ran
+  // before it became the primary. Drop that pull.
   if (options().adopts_old && (head.mode != target_->mode() ||
                                head.source != options().source.ToString())) {
     DropUnfinished("removing the leftovers of a pull of another kind");
@@ -118,8 +119,9 @@ Status PullWorkspace::JudgeUnfinished() {
                    ToHex(head.transfer_id) + ", as --restart asks");
     return Status::OK();
   }
-  // A follower has no --restart. The journal must say that the result becomes a
-  // standby, so that no pull resumes it.
+  // Start over: the journal must say that the result becomes a standby, so that
+  // no pull resumes it. Keep the received files, because a follower has no
+  // option --restart.
   if (head.mode == kCloneMode && target_->mode() == std::string(kFollowMode)) {
     DropUnfinished("starting over with the files that the unfinished pull had "
                    "received: they become a standby");
@@ -164,8 +166,8 @@ Status PullWorkspace::JudgeUnfinished() {
   return Status::OK();
 }
 
-// Compares the text of SOURCE, not database ids: all sets of an archive, and
-// all copies of a database, have the same id.
+// Compares the text of SOURCE. Database ids are not enough, because all sets of
+// an archive and all copies of a database have the same id.
 bool PullWorkspace::may_end_alone() const {
   return resumes_complete() && !options().adopts_old &&
          unfinished_.head.source == options().source.ToString();
@@ -176,15 +178,17 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
   dropped_ = unfinished_.head.transfer_id;
 }
 
-// Keeps the files that the dropped pull received, for the new one.
+// Keeps the files that the dropped pull received, so that the new pull can use
+// them.
 void PullWorkspace::KeepReceived() {
   earlier_ = std::move(unfinished_);
   unfinished_ = JournalState();
 }
 
-// Tells the user of a plan what the pull would do, then forgets the unfinished
-// pull. The plan is made from the start, because only the pull itself may take
-// the snapshot that the source retains for it.
+// Tells the user of a plan that the pull would first complete an exchange or
+// resume an unfinished pull. Then forgets the unfinished pull, and the plan
+// starts from nothing, because only the pull may use the snapshot that the
+// source retains for it.
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
   if (std::filesystem::exists(workspace()->dir() + "/exchange", error)) {
@@ -221,8 +225,8 @@ Status PullWorkspace::Prepare() {
   return target_->TakeCopy(&found_);
 }
 
-// Records the command that resumes the pull, if it differs from the last
-// recorded command. `sstferry status` shows it, with its hooks.
+// Records the command that resumes the pull, if it differs from the recorded
+// one. `sstferry status` then shows the new command with its hooks.
 Status PullWorkspace::RecordCommand() {
   JournalTransfer head = unfinished_.head;
   if (options().command_line == head.command_line ||
@@ -244,7 +248,7 @@ Status PullWorkspace::RecordCommand() {
 }
 
 // Keeps the durability of the unfinished pull. If that pull did not sync its
-// chunks, later syncs of single files do not cover them; only a sync of
+// chunks, syncs of single files now would not cover them. Only a sync of
 // everything does.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
@@ -298,8 +302,8 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
 
 Status PullWorkspace::CreateJournal(const OpenRequest& asked,
                                     const Plan& plan) {
-  // Not on the file system that defers syncs: SyncTree() does not sync this
-  // file.
+  // Create the journal in the file system that syncs at once. SyncTree(), which
+  // syncs everything at the end, does not sync the journal.
   Status status = JournalFile::Create(disk_.get(),
                                       workspace()->journal_path(), &journal_);
   JournalTransfer head = MakeJournalHead(
@@ -336,14 +340,14 @@ Status PullWorkspace::ReopenJournal() {
   const Status status =
       JournalFile::Reopen(disk_.get(), workspace()->journal_path(),
                           unfinished_.bytes, &journal_);
-  // An earlier pull may have left the names of the journal and of files beside
-  // it unsynced.
+  // Sync the directory, because an earlier run may not have synced the names of
+  // the journal and of other files in it.
   return status.ok() ? SyncDirectory(disk_.get(), workspace()->dir())
                      : status;
 }
 
-// Records a difference only for a target with TARGET_DIR's own files. Any other
-// new directory was not published, so no reader uses it.
+// Records a difference only for a target that contains files of TARGET_DIR. Any
+// other new directory was not published, so no reader uses it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;
@@ -363,9 +367,9 @@ Status PullWorkspace::RemoveJournal() {
                       : Status(deleted);
 }
 
-// Promises that the same command resumes only if both sides allow it: this side
-// has the journal, and according to MayGoOnAfter() the source keeps its
-// snapshot.
+// Tells the user that the same command resumes the pull, but only if it can.
+// This side must have the journal, and the source must keep its snapshot after
+// such a failure (MayGoOnAfter()).
 void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);
   if (state == EndState::kSnapshotGone) {
@@ -380,8 +384,8 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   if (!is_kept) {
     return;
   }
-  // The source is in this process, and a refresh in place has no lease with
-  // which another process could take over its snapshot.
+  // Here the source is part of this process. A refresh in place from such a
+  // source keeps no snapshot that another process could take over.
   const bool ends_with_us =
       lanes_->refreshes() && options().source.is_directory() && !has_all;
   report_->Say(

@@ -52,21 +52,22 @@ SourceLinkOptions Puller::LinkOptions() {
   SourceLinkOptions link;
   link.timeouts = options_.timeouts;
   if (options_.source.is_ssh() && !link.timeouts.first_answer.has_value()) {
-    // Connect only once: ssh itself reports why it failed.
+    // Try to connect only once, because ssh itself reports why it failed.
     link.timeouts.first_answer = std::chrono::milliseconds(0);
   }
   link.log = options_.log;
   link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
-  // A busy answer counts as progress: lanes that lost their transfer slot wait
-  // for another one.
+  // Count a busy answer as progress. Otherwise a lane that waits for another
+  // transfer slot would give up.
   link.on_busy = [this] { state_.counters.progress++; };
   link.on_stats = [this](const Stats& stats) {
     return compression_.OnStats(stats);
   };
   link.on_lane_thread = [this] {
-    // The lanes of a refresh read the application's database, and may hold one
-    // of its locks: they must make progress even if other threads use all CPUs.
+    // The lanes of a refresh read the application's database, and may hold its
+    // locks. So only lower their priority: they must make progress even if
+    // other threads use all CPUs.
     if (!options_.full_rate) {
       state_.refreshes() ? LowerThreadPriority() : StepBack();
     }
@@ -104,7 +105,8 @@ Status Puller::Run(Summary* summary) {
   return status;
 }
 
-// Removes the journal first, so that no later run resumes from the rest.
+// Removes the workspace of a drill. The journal is removed first, so that no
+// later run resumes from the rest.
 Status Puller::RemoveDrill() {
   Workspace* const workspace = work_->workspace();
   RETURN_IF_ERROR(workspace->Clear());
@@ -149,7 +151,7 @@ void Puller::FillPlan(Summary* summary) const {
   }
   const FactsReply& facts = opener_.facts();
   if (target_->in_place() != nullptr || plan_.families.empty()) {
-    return;  // only one method, or the plan ended earlier
+    return;  // only one method, or no plan was received
   }
   if (plan_.clone.has_value()) summary->sst_bytes = plan_.bytes();
   for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
@@ -182,8 +184,7 @@ Summary Puller::CompleteSummary() const {
 
 Status Puller::RunSteps() {
   Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
-  // From here on the workspace belongs to this pull, even if it had other
-  // contents.
+  // The workspace now belongs to this drill, which must remove it at the end.
   has_workspace_ = status.ok() && drill_ != nullptr;
   RETURN_IF_ERROR(status);
   status = RunEach({[this] { return opener_.Connect(); },
@@ -202,12 +203,13 @@ Status Puller::RunSteps() {
                       [this] { return FinishTarget(); },
                       [this] { return Publish(); }});
   }
-  // A cancellation after the rename is too late, so it is not checked here.
+  // Do not check for a cancellation here, because it is too late after the
+  // rename.
   return status.ok() ? Settle() : status;
 }
 
-// Runs the first steps of RunSteps(). A failure that would end the pull there
-// ends the plan in the same way.
+// Runs the first steps of a pull. If the pull would fail in one of them, the
+// plan fails in the same way.
 Status Puller::RunPlan() {
   RETURN_IF_ERROR(RunEach({[this] { return opener_.OpenWorkspace(); }}));
   if (work_->finishes_alone()) {
@@ -247,9 +249,9 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
   return Status::OK();
 }
 
-// Compares reused files with the source's. Files that differ are received like
-// all others. A pull that has received everything skips this: its verify at the
-// end finds them.
+// Compares reused files with the source's. A file that differs is received from
+// the source. If everything was received earlier, compares nothing: the
+// verification at the end finds different files.
 Status Puller::CompareReused() {
   const std::vector<uint32_t> reused = opener_.ReusedToCompare();
   if (work_->resumes_complete() || reused.empty() ||
@@ -302,8 +304,8 @@ void Puller::RunLane(uint32_t lane) {
                  FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
-// Sets is_unchanged_ if nothing has changed, because a swap of two equal
-// directories would stop an application without need.
+// Sets is_unchanged_ if the new database would have the same contents as the
+// old one. A swap would then stop an application without need.
 void Puller::FindUnchanged() {
   const std::vector<Totals>& all = state_.family_totals;
   is_unchanged_ = MayExchange(options_) && !options_.always_swap &&
@@ -316,7 +318,7 @@ void Puller::FindUnchanged() {
 
 void Puller::PlanOthers() {
   if (target_->in_place() != nullptr) {
-    return;  // the files in TARGET_DIR stay there
+    return;  // files in TARGET_DIR stay there
   }
   NoteOtherFiles(options_.other_files, plan_.opened.other_files, &report_);
   uint64_t files = 0;
@@ -331,8 +333,8 @@ void Puller::PlanOthers() {
   report_.SetOtherFiles(files, bytes);
 }
 
-// Gets the application's own files before both sides agree on the totals: after
-// that, the source may release its snapshot.
+// Copies the application's own files. This happens before both sides agree on
+// the totals, because the source may then release its snapshot.
 Status Puller::FetchOthers() {
   if (work_->resumes_complete() && target_->in_place() == nullptr &&
       options_.other_files == OtherFiles::kIgnore) {
@@ -356,7 +358,7 @@ Status Puller::FetchOthers() {
 
 Status Puller::Reconcile() {
   if (link_.session() == nullptr) {
-    return Status::OK();  // both sides have agreed earlier
+    return Status::OK();  // both sides agreed in an earlier run
   }
   JournalComplete complete;
   struct Finish ours;
@@ -367,8 +369,8 @@ Status Puller::Reconcile() {
   for (const Totals& totals : ours.families) {
     complete.totals += totals;
   }
-  // Send the parts that this run received, too: the source may have been
-  // restarted.
+  // Also send the list of the parts that are complete, because a restarted
+  // source does not have it.
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
   report_.SetSourceStats(theirs.stats);
@@ -399,8 +401,8 @@ Status Puller::FinishTarget() {
   return status;
 }
 
-// Makes sure, after a difference, that the next run neither relies on the
-// differing data nor resumes as if all data were right.
+// Compares the data with the source's. After a difference, makes sure that the
+// next run neither relies on the data nor resumes this pull.
 Status Puller::Verify() {
   Status difference;
   const Status status = verifier_.Run(&difference);
@@ -430,8 +432,9 @@ Status Puller::Publish() {
     status = drill_(work_->workspace()->db_dir());
   } else if (status.ok() && target_->in_place() == nullptr) {
     if (MayExchange(options_)) {
-      // The source is not needed any more, and must not be able to interrupt
-      // the exchange, for which an application waits.
+      // Release the source, which is not needed any more. A failure of the
+      // source must not interrupt the exchange, because an application waits
+      // for the exchange.
       link_.End(Status::OK(), {});
     }
     status = exchange_.Publish([this] { return CheckNoNewFault(); },
@@ -446,8 +449,8 @@ Status Puller::Publish() {
   return status;
 }
 
-// Also records that this pull cannot be resumed after a new fault: because of
-// the fault, the next run starts over (JournalTransfer::mends).
+// Checks for a new fault. If there is one, the next run starts over
+// (JournalTransfer::mends), so this pull cannot be resumed.
 Status Puller::CheckNoNewFault() {
   const Status status = target_->CheckNoNewFault();
   if (EndStateOf(status) == EndState::kCorrupt) {
@@ -456,8 +459,8 @@ Status Puller::CheckNoNewFault() {
   return status;
 }
 
-// Tells the source that everything is here, and records the snapshot that
-// TARGET_DIR is equal to.
+// Tells the source that this side has everything. Records that TARGET_DIR is
+// equal to the source's snapshot.
 Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;
@@ -475,8 +478,8 @@ Status Puller::EndUnchanged() {
   return status.ok() ? LeaveTarget() : status;
 }
 
-// Removes the journal before it records the end of the transfer, so that no
-// later run uses data of an unfinished swap.
+// Leaves TARGET_DIR as it is, and records the end of the transfer. Removes the
+// journal first, so that no later run uses data of this unfinished swap.
 Status Puller::LeaveTarget() {
   RETURN_IF_ERROR(CheckNoNewFault());
   Workspace* const workspace = work_->workspace();
@@ -496,7 +499,8 @@ Status Puller::LeaveTarget() {
   return Status::OK();
 }
 
-// Releases the source before the remaining work: the target is complete.
+// Releases the source, because the target is complete. Then does the remaining
+// work.
 Status Puller::Settle() {
   link_.End(Status::OK(), {});
   return target_->in_place() != nullptr ? target_->in_place()->CompactAndClose()

@@ -17,7 +17,7 @@ struct LiveFile {
   std::string path;
 };
 
-// Maps smallest keys to the files of one family.
+// The live files of one family, by smallest key.
 using LiveFiles = std::unordered_map<std::string, LiveFile>;
 
 Status Damaged(const std::string& what) {
@@ -40,8 +40,8 @@ std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
   return live;
 }
 
-// Removes the chunk's file from the list, and sets *path to its path. Returns
-// false if the list does not have it.
+// Removes the chunk's file from `live`, and sets *path to the path of the file.
+// Returns false if `live` does not contain the file.
 bool TakeLive(const ChunkEnd& chunk, LiveFiles* live, std::string* path) {
   const auto found = live->find(chunk.smallest);
   if (found == live->end() || found->second.largest != chunk.largest ||
@@ -53,9 +53,9 @@ bool TakeLive(const ChunkEnd& chunk, LiveFiles* live, std::string* path) {
   return true;
 }
 
-// Returns true if the bytes on the disk of the chunk's file match its record.
-// Returns false for a file whose blocks have no checksums: nothing proves that
-// it is intact.
+// Returns true if the chunk's file matches its record, reading the bytes on the
+// disk. Returns false for a file without checksums in its blocks, because
+// nothing proves that it is intact.
 bool IsOnDisk(rocksdb::FileSystem* file_system, const PullFamily& family,
               const StagedChunk& recorded) {
   StagedChunk found = recorded;
@@ -136,9 +136,9 @@ class Finder {
     return Status::OK();
   }
 
-  // Returns true if the part received deltas after comparisons. Only the lane
-  // knew which piece was the last, so such a part is compared again unless it
-  // was complete.
+  // Returns true if the part received deltas after comparisons. The journal
+  // does not say which piece was the last one. So such a part is compared again
+  // unless it was complete.
   static bool IsCompared(const std::vector<JournalChunk>& chunks) {
     return !chunks.empty() && chunks.front().kind == PartKind::kDelta;
   }
@@ -181,7 +181,7 @@ Status FindReceivedChunks(const JournalState& journal, const TargetDb& db,
                           const std::string& staging_dir,
                           ReceivedChunks* received) {
   std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
-  std::string lost;  // path of a file
+  std::string lost;  // path of a lost file
   RETURN_IF_ERROR(FindReceivedChunks(
       journal,
       [&](const Part& part, const JournalChunk& chunk) {
@@ -190,7 +190,8 @@ Status FindReceivedChunks(const JournalState& journal, const TargetDb& db,
         if (!TakeLive(chunk.chunk, &live[part.family], &found.path)) {
           return false;
         }
-        // A chunk of a durable pull was synced before its record was written.
+        // Only a pull with --durability none records a chunk before it is
+        // synced.
         if (!journal.head.durable && lost.empty() &&
             !IsOnDisk(file_system, families[part.family], found)) {
           lost = found.path;

@@ -17,8 +17,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of times that WALs are listed and read again, because a flush
-// of the application deleted one of them.
+// Maximum number of times that WALs are listed and read. A flush of the
+// application may delete a WAL after it was listed.
 constexpr int kTriesBetweenFlushes = 5;
 
 Status Refused(const PullOptions& options, const std::string& what,
@@ -27,7 +27,7 @@ Status Refused(const PullOptions& options, const std::string& what,
                     "target " + options.target_dir + what, next);
 }
 
-// Returns the key from which KeyToText() made the text.
+// Returns the key that KeyToText() has converted to `text`.
 std::string KeyOfText(const std::string& text) {
   if (!text.starts_with("0x")) {
     return text;
@@ -39,9 +39,9 @@ std::string KeyOfText(const std::string& text) {
   return key;
 }
 
-// Returns true if `held` includes all of `asked`, comparing bounds bytewise. If
-// the application's comparator has another order, a command may be refused
-// without need, or wrongly accepted.
+// Returns true if `held` includes everything in `asked`. Compares keys
+// bytewise. If the application's comparator has another order, a command may be
+// refused without need, or wrongly accepted.
 bool IsWithin(const SelectionText& asked, const SelectionText& held) {
   const auto has = [&held](const std::string& family) {
     return std::find(held.families.begin(), held.families.end(), family) !=
@@ -86,7 +86,8 @@ Status ReadOwnSequence(rocksdb::FileSystem* file_system,
     has_read = ReadWalFacts(file_system, dir, /*oldest=*/0, &wals);
     newest = wals.newest_sequence();
   }
-  // After the WALs: it has what a flush took from a WAL before it deleted it.
+  // Read the MANIFEST after the WALs. If a flush has deleted a WAL meanwhile,
+  // the MANIFEST already has the sequence number of its entries.
   ManifestReader manifest;
   RETURN_IF_ERROR(ReadManifest(file_system, dir, &manifest, /*found=*/nullptr,
                                EndState::kInternal));
@@ -107,7 +108,8 @@ std::string InPlaceCommand(const PullOptions& options) {
 
 Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
   const SelectionText asked = TextOf(options.selection);
-  // If the replica was adopted in parts, the parts together may look complete.
+  // Refuse a complete pull if the replica was adopted in parts, because the
+  // parts may only look complete.
   const bool is_more = asked.is_all() && last.holds_more;
   if (options.adopt || (IsWithin(asked, last.holds) && !is_more)) {
     return Status::OK();
@@ -155,7 +157,7 @@ Status CheckReplica(const PullOptions& options,
            !std::filesystem::is_empty(options.target_dir, error);
   *replica = Replica();
   if (!*found) {
-    return Status::OK();  // if it is a file, Workspace refuses it
+    return Status::OK();  // Workspace refuses a file
   }
   LastTransfer last;
   const bool remembers =

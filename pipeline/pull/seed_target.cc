@@ -104,9 +104,9 @@ Status SeedTarget::Finish() {
   return CheckFileCount();
 }
 
-// Compares the number of live files of the database with the number of chunks.
-// They must be equal, because nothing compacts. The totals count only what was
-// received, not what was ingested.
+// Checks that the database has as many live files as chunks were received. The
+// totals count received chunks, not ingested ones. No compaction changes the
+// number of files.
 Status SeedTarget::CheckFileCount() const {
   uint64_t files = 0;
   for (const auto& level : levels_) {
@@ -123,8 +123,8 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-// Closes the database, and raises its last sequence number, which is still 0
-// and must not be 0 in a finished database (first_sequence.h).
+// Closes the database, and raises its last sequence number. The number is still
+// 0, which a finished database must not have (first_sequence.h).
 Status SeedTarget::CloseFiles() {
   const uint64_t snapshot = plan().opened.snapshot_sequence;
   SetLastSequence(std::max<uint64_t>(

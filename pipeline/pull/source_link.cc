@@ -31,7 +31,7 @@ SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
       lost_source_(options_.log) {}
 
 SourceLink::~SourceLink() {
-  session_.reset();  // its threads report failures until then
+  session_.reset();  // its threads use the other members
 }
 
 SourceSessionOptions SourceLink::SessionOptions() {
@@ -51,7 +51,8 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
   options.on_busy = [this] { OnBusy(); };
   options.on_failed_try = [this](const Status& failed) {
-    // The loss was logged already, and the progress shows the reason.
+    // Log at a lower level after a loss, because the loss was logged already
+    // and the progress shows the reason.
     Log(is_lost_ ? LogLevel::kDebug : LogLevel::kWarning,
         std::string("cannot reach the source, trying again: ") +
             EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
@@ -77,16 +78,16 @@ Status SourceLink::Connect() {
     waiting_for_.clear();
   }
   if (status.ok() && failure_->failed()) {
-    // The operation failed before the session existed, so Close() could not
-    // cancel it.
+    // The operation failed before the session existed. So Close() could not
+    // cancel the session.
     status = failure_->status();
   }
   answered_ = answered_ || status.ok();
   return status;
 }
 
-// Returns true if the failure ends only the session. A source returns
-// kSnapshotGone for a transfer that it no longer has.
+// Returns true if the failure ends only the session. For example, a source
+// returns kSnapshotGone if it no longer has the transfer.
 bool SourceLink::Tolerates(const Status& status) const {
   const Tolerated tolerated = tolerated_;
   return tolerated == Tolerated::kAny ||
@@ -172,9 +173,9 @@ void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
   }
 }
 
-// Waits for the reason on the control connection: a source that fails closes
-// all its lanes without a reason, and tells a lane that opens afterwards only
-// that the transfer has ended.
+// Waits for the reason on the control connection. A source that fails closes
+// all its lanes without a reason. A lane that is opened afterwards gets the
+// answer that the transfer has ended, without the reason.
 void SourceLink::AwaitLastWords(const Status& lane) {
   const EndState state = EndStateOf(lane);
   if (state != EndState::kDeadPeer &&
@@ -188,7 +189,7 @@ void SourceLink::AwaitLastWords(const Status& lane) {
   }
 }
 
-// Logs that the control connection was lost or, if `lost` is OK, that it is
+// Logs that the control connection was lost. If `lost` is OK, logs that it is
 // back.
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
@@ -219,7 +220,7 @@ void SourceLink::OnBusy() {
 }
 
 // Closes lanes that have received nothing since before the control connection
-// was lost: the same failure may have broken them silently.
+// was lost. The same failure may have broken these lanes without an error.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(

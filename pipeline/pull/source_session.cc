@@ -19,16 +19,17 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum wait for a source that always reports progress.
+// Maximum wait for an answer while the source reports progress all the time.
 constexpr std::chrono::hours kPinLimit{24};
-// Time to wait for a connection on which to send the final OK.
+// Maximum wait for a connection on which to send the final OK.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
-// Time limit of sends on the control connection. The messages are small, and a
-// request to stop must not wait longer for a send.
+// Time limit of sends on the control connection. A request to stop waits at
+// most this long for a send. The messages are small, so the limit is
+// sufficient.
 constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Sends the parts that are complete at the target. After a reconnect the source
-// may be another process, which has not sent these parts itself.
+// Sends the list of the parts that are complete at the target. After a
+// reconnect, the source may be another process, which does not know them.
 void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts) {
   const Status status =
       ForEachBatch(parts, [channel](std::vector<ReceivedPart> batch) {
@@ -36,7 +37,7 @@ void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts) {
                                     Received{std::move(batch)},
                                     WaitLimit::Within(kSendLimit));
       });
-  // The reader of the connection notices a failed send.
+  // The reader of the connection also notices a failed send.
   status.PermitUncheckedError();
 }
 
@@ -174,8 +175,9 @@ void SourceSession::StopThreads() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
-    // A failed session no longer dials, and its dialer may already serve the
-    // next session.
+    // Close the dialer only if it is dialing for this session. If the session
+    // has failed, it no longer dials, and its dialer may already serve the next
+    // session.
     dialing = dialing_ && status_.ok();
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {
@@ -208,8 +210,8 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // Retry if the source shuts down, because it may return, and after a
-      // failed send, even on a connection that ConnectLane() closed.
+      // Retry if the source shuts down, because it may start again. Retry after
+      // a failed send, even if ConnectLane() has closed the connection.
       const EndState state = EndStateOf(status);
       may_retry_ = state == EndState::kDeadPeer ||
                    state == EndState::kCancelled ||
@@ -233,7 +235,8 @@ void SourceSession::ReadLoop() {
     {
       std::lock_guard<std::mutex> lock(mu_);
       connected_ = false;
-      // Waiting for a transfer slot is no loss, so it needs no retries.
+      // A busy answer is no loss of the connection, so connect again even
+      // without retries.
       retry = may_retry_ && !stopping_ &&
               (options_.retry.give_up_after.count() > 0 || status.IsBusy());
       dialing_ = retry;
@@ -270,7 +273,7 @@ void SourceSession::PingLoop() {
     lock.unlock();
     Ping ping;
     ping.token = ++token;
-    // The reader notices a failed send.
+    // The reader also notices a failed send.
     channel->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
     lock.lock();
   }
@@ -328,7 +331,8 @@ Status SourceSession::Handle(const Frame& frame) {
 
 Status SourceSession::HandlePlanFrame(const Frame& frame) {
   if (!plan_.Expects(frame.type)) {
-    // An End frame has the reason; any other frame is out of order.
+    // An End frame contains the reason for a failure. Any other frame is out of
+    // order.
     return channel_->ExpectType(frame,
                                 plan_.has_begun() && !plan_.is_opened()
                                     ? FrameType::kOpened
@@ -355,8 +359,8 @@ Status SourceSession::HandleAnswer(const Frame& frame) {
   return status;
 }
 
-// Joins the bytes of each WAL, so that the memory of an answer does not depend
-// on how the source cuts it into messages.
+// Joins the messages for each WAL. Then the memory for an answer does not
+// depend on the size of the messages into which the source divides it.
 Status SourceSession::HandleWalBytes(const Frame& frame) {
   std::lock_guard<std::mutex> lock(mu_);
   if (!answers_.follows || answers_.answered) {
@@ -494,9 +498,9 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
                             ": no answer by the deadline");
     }
     const uint64_t now = activity();
-    // Replaying a large WAL may take long: the source reports what it reads. A
-    // source without a free transfer slot is not too slow either: only the
-    // deadline ends that wait.
+    // Continue to wait while the source reports progress, for example while it
+    // replays a large WAL. Also continue while the source has no free transfer
+    // slot; only the deadline ends this wait.
     if (!dialing_ &&
         (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
       return Stalled(dialer_->address(), options_.timeouts.stall);
@@ -526,7 +530,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
   }
   Status status = Ask(channel.get(), request_);
   if (!status.ok() && options_.retry.give_up_after.count() > 0) {
-    status = Status::OK();  // the reader notices it, too, and asks again
+    status = Status::OK();  // the reader also notices it, and asks again
   }
   while (status.ok()) {
     status = WaitFor([this] { return plan_.is_complete(); });
@@ -560,8 +564,9 @@ Status SourceSession::ConnectLane(uint32_t lane,
   if (status.ok()) {
     *channel = std::move(opened);
   } else if (EndStateOf(status) == EndState::kSnapshotGone) {
-    // Only the control connection's answer counts. Close that connection to get
-    // a new answer, unless it was replaced since.
+    // Only an answer on the control connection is final. Close that connection,
+    // so that the source answers on a new one. If it was already replaced, do
+    // not close the new one.
     std::lock_guard<std::mutex> lock(mu_);
     if (connections_ == control && connected_ &&
         options_.retry.give_up_after.count() > 0) {
@@ -574,7 +579,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
 Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
                                    uint64_t* connection) {
   std::unique_lock<std::mutex> lock(mu_);
-  // This wait needs no limit, because the reader connects again or gives up.
+  // Wait without a limit, because the reader connects again or gives up.
   changed_.wait(lock,
                 [this] { return connected_ || stopping_ || !status_.ok(); });
   *channel = channel_;
@@ -630,8 +635,8 @@ void SourceSession::End(const Status& status, const std::string& where) {
   {
     std::unique_lock<std::mutex> lock(mu_);
     if (status.ok()) {
-      // Wait for a connection: a source that does not get the message keeps its
-      // snapshot for a while.
+      // Wait for a connection. If the source does not get the message, it keeps
+      // its snapshot for some time.
       changed_.wait_for(lock, kLastWordsLimit, [this] {
         return connected_ || stopping_ || !status_.ok();
       });

@@ -11,13 +11,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of handshakes with an unreadable answer after which the failure is
-// final.
+// Number of handshakes after which the failure is final if none of their
+// answers could be read.
 constexpr int kTriesToShake = 3;
 
 constexpr std::chrono::milliseconds kLastTry{500};
 
-// Changes the request to resume a transfer of the source, which already knows
+// Changes the request, so that it resumes a transfer. The source already knows
 // the replica's families.
 void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->snapshot_use = SnapshotUse::kResume;
@@ -27,8 +27,8 @@ void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
 
 }  // namespace
 
-// Connects for the first time. An answer is final: only silence is retried and,
-// a few times, an answer that may have been damaged on the way.
+// Connects for the first time. If no answer arrives, tries again. If an answer
+// arrives damaged, tries again a few times. Any other answer is final.
 Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
   BackoffOptions tries = options_.retry;
   tries.give_up_after = options_.first_answer_within;
@@ -39,7 +39,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
           : std::min(options_.until, Clock::now() + tries.give_up_after);
   int damaged = 0;
   while (true) {
-    // The last try starts when the time has passed, and may take kLastTry.
+    // Start the last try when the time has passed, and let it take kLastTry.
     const Clock::time_point moment = Clock::now() + kLastTry;
     const Status status = DialControl(
         std::min(options_.until, std::max(until, moment)), channel);
@@ -74,7 +74,7 @@ Status SourceSession::DialControl(Clock::time_point until,
   dialed_.reset();
   if (status.ok()) {
     if (connections_++ == 0) {
-      ack_ = ack;  // not changed from here on
+      ack_ = ack;  // does not change after this
     }
     *channel = std::move(dialed);
   }
@@ -103,7 +103,8 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
 
 Status SourceSession::AwaitTime(Clock::time_point turn) {
   while (Clock::now() < turn) {
-    // Poll `stop`: before the session exists, nothing else can cancel the wait.
+    // Poll `stop`, because nothing else can cancel the wait before the session
+    // exists.
     if (options_.stop != nullptr && options_.stop->stopped()) {
       return MakeStatus(EndState::kCancelled, "stopped on request");
     }
@@ -124,7 +125,7 @@ Status SourceSession::Reconnect(Status status) {
     if (options_.on_busy) {
       options_.on_busy();
     }
-    backoff_ = Backoff(options_.retry);  // the source answered
+    backoff_ = Backoff(options_.retry);  // the source has answered
     waited = AwaitTime(*asks_again_at());
   } else {
     lost_ = true;
@@ -142,7 +143,8 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
-    // The source accepted this side before, so a single refusal may be damage.
+    // The source has accepted this side before, so a single refusal may be a
+    // damaged answer.
     const bool is_strange =
         state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||
@@ -155,8 +157,8 @@ Status SourceSession::Reconnect(Status status) {
   return waited;
 }
 
-// Asks for the transfer again. The reader receives the source's answer like any
-// other plan.
+// Requests the transfer again on `channel`. The reader receives the answer like
+// any other plan.
 Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
   OpenRequest request;
   {

@@ -16,7 +16,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Limits the memory of open tables, regardless of the database's size.
+// Maximum number of open tables. It limits their memory, regardless of the size
+// of the database.
 constexpr int kMaxOpenFiles = 64;
 
 Status AtPlace(const Status& status, const std::string& where) {
@@ -75,8 +76,8 @@ Status TargetDb::Make(bool create, const std::string& dir,
 
 TargetDb::~TargetDb() {
   if (db_ != nullptr) {
-    // The database is still open only after a failure. The next pull opens or
-    // removes it.
+    // If the database is still open, the pull has failed. The next pull opens
+    // or removes it.
     CloseHandles().PermitUncheckedError();
     db_->Close().PermitUncheckedError();
   }
@@ -103,8 +104,9 @@ Status TargetDb::Open(bool create) {
   Status status = rocksdb::DB::Open(options, dir_, descriptors, &handles_,
                                     IntoDb(&db_));
   if (status.IsIOError() && !status.IsNoSpace()) {
-    // RocksDB 8.8 and later fail here if they cannot write their OPTIONS, and
-    // do not report a full disk. Writing our OPTIONS reports it.
+    // RocksDB 8.8 and later fail here if they cannot write their OPTIONS file,
+    // but do not report that the disk is full. So write our own OPTIONS file,
+    // which reports it.
     const Status left =
         LeaveOnlyOptions(file_system_.get(), dir_, options_.options_text);
     status = EndStateOf(left) == EndState::kNoSpace ? left : status;
@@ -120,7 +122,8 @@ Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
   std::vector<std::string> names;
   Status status =
       file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
-  // 5 is the number if RocksDB wrote no OPTIONS, because the disk was full.
+  // If RocksDB wrote no OPTIONS file, because the disk was full, use 5, the
+  // number that the file would have.
   CloneFile kept{CloneFileKind::kOptions, 5, 0, 0};
   std::vector<CloneFile> found;
   for (const std::string& name : names) {

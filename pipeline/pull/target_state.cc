@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// Maximum size of a journal's first record and everything before it.
+// Maximum size of a journal up to the end of its first record.
 constexpr size_t kMaxHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -65,9 +65,9 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
   }
 }
 
-// Moves the completed pull to state->previous if a refresh in place has begun.
-// The refresh writes its journal before its first change, so it is unknown
-// whether the target has changed.
+// Moves the completed pull to state->previous if a later refresh in place has
+// begun. The refresh writes its journal before it changes the target, so the
+// target may or may not have changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
   if (head.mode == kInPlaceMode && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
@@ -79,13 +79,15 @@ void DoubtComplete(const JournalTransfer& head, TargetState* state) {
 Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
-  // ReadTarget() treats a record that this account may not read as missing.
+  // Fail if this account may not read the record. ReadTarget() would treat it
+  // as missing.
   bool found = false;
   std::string start;
   RETURN_IF_ERROR(ReadRecord(target_dir + "/" + kLastTransferName, 1, &found,
                              &start));
   ReadTarget(target_dir, state);
-  // Stays false if target_dir has no database, or if it cannot be read.
+  // Ignore errors: stands_at_zero stays false if target_dir has no database, or
+  // if the database cannot be read.
   StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
                &state->stands_at_zero)
       .PermitUncheckedError();
@@ -113,19 +115,20 @@ Status ReadState(const std::string& target_dir, TargetState* state,
     unfinished.damage = MessageOf(status);
   } else if (!status.IsIncomplete() && !status.IsNotFound() &&
              !unfinished.running && Workspace::IsOne(workspace)) {
-    return status;  // otherwise a pull has just removed the workspace
+    return status;  // if there is no workspace, a pull has removed it
   }
   if (!Workspace::IsOne(workspace)) {
     const bool at_zero = state->stands_at_zero;
     *state = TargetState();
-    ReadTarget(target_dir, state);  // a pull has just completed it
+    ReadTarget(target_dir, state);  // a pull has just completed the target
     state->stands_at_zero = at_zero;
     return Status::OK();
   }
   state->has_leftover =
       !unfinished.running && state->complete.has_value() &&
       state->complete->transfer_id == unfinished.transfer_id;
-  // The exchanges of a follower run no command of the operator.
+  // Skip this for a standby, because its follower runs no command of the
+  // operator.
   if (!unfinished.running && !IsStandby(target_dir)) {
     RETURN_IF_ERROR(Workspace::FindAwaitedAfterSwap(
         target_dir, &state->awaits_after_swap));
@@ -134,14 +137,14 @@ Status ReadState(const std::string& target_dir, TargetState* state,
     state->unfinished = std::move(unfinished);
   }
   if (state->unfinished.has_value() && state->unfinished->running) {
-    state->next.clear();  // the operator must wait, not run a command
+    state->next.clear();  // the operator must wait
   }
   return Status::OK();
 }
 
 // Finds a recorded fault, or a damaged or missing file of a replica. Checks
-// files only while no process has the database open, because the files of an
-// open database change.
+// files only while no process has the database open, because an open database
+// changes its files.
 Status FindFault(const std::string& target_dir, const TargetState& state,
                  HealthFile* found) {
   RETURN_IF_ERROR(ReadKnownFault(target_dir, found));
@@ -193,9 +196,10 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   if (is_wrong && IsStandby(target_dir)) {
     state->next = MendStandbyCommand(last.source, target_dir);
   } else if (state->health == ReplicaHealth::kDamaged && last.holds_more) {
-    // No command: an exchange would also remove data that the source lacks.
+    // Suggest no command. An exchange would also remove data that the source
+    // does not have.
   } else if (state->health == ReplicaHealth::kDamaged) {
-    // The command that verify and a refused refresh name, too.
+    // Suggest the same command as a failed verify and a refused refresh do.
     state->next = "sstferry swap" + words + " --verify";
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {
@@ -261,7 +265,7 @@ std::string UnfinishedMode(const std::string& target_dir) {
       record.type != JournalRecordType::kTransfer ||
       !Decode(record.payload, &head).ok() ||
       (ReadLastTransfer(target_dir, &last) &&
-       last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
+       last.transfer_id == ToHex(head.transfer_id))) {  // the pull has ended
     return "";
   }
   return head.mode;

@@ -8,7 +8,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of bytes, and of units, after which a sync is due.
+// A sync is due after this number of bytes or this number of units.
 constexpr uint64_t kSyncBytes = 256u << 20;
 constexpr uint32_t kSyncUnits = 512;
 
@@ -30,7 +30,7 @@ Status UnitStore::Add(StagedChunk chunk, StageClock* clock) {
     unsynced_bytes_ += chunk.record.chunk.file_bytes;
     due = ++unsynced_ >= kSyncUnits || unsynced_bytes_ >= kSyncBytes;
   }
-  // If another lane syncs now, this unit is part of its next sync.
+  // If another lane is syncing now, the next sync includes this unit.
   std::unique_lock<std::mutex> one(sync_mu_, std::defer_lock);
   if (!due || !sync_ || !one.try_lock()) {
     return Status::OK();
@@ -70,8 +70,8 @@ void UnitStore::Stop() {
   stopped_ = true;
 }
 
-// Syncs all units since the last sync. Only this lane waits; the others
-// receive.
+// Syncs all units since the last sync. Only this lane waits; other lanes
+// continue to receive.
 Status UnitStore::SyncUnits() {
   std::set<std::string> files;
   {
