@@ -1,10 +1,10 @@
-// Owner, group and permission bits of the files and directories that a pull
-// creates.
+// Sets the owner, group and permission bits of the files and directories that a
+// pull creates.
 //
-// The workspace is private from the start (0700 and 0600). A finished database
-// gets the owner and mode of the directory that it replaces or fills, or those
-// in the options. A file that a refresh adds to a database gets the owner and
-// mode of that database's CURRENT.
+// From the start, only this account can use the workspace (0700 and 0600). A
+// finished database gets the owner and mode in the options, or else those of
+// the directory that it replaces or fills. If a refresh adds a file to a
+// database, the file gets the owner and mode of the database's CURRENT.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,10 +19,11 @@
 
 namespace sstferry {
 
-// Owner, group and permission bits; called "access" below. Does not include
-// access control lists.
+// The owner, group and permission bits of a file or directory. Other comments
+// call these the "access". Access control lists are not included.
 struct Access {
-  static constexpr uint32_t kAsMade = UINT32_MAX;  // chown() keeps the id
+  // SetAccess() does not change an id with this value.
+  static constexpr uint32_t kAsMade = UINT32_MAX;
   uint32_t owner = kAsMade;
   uint32_t group = kAsMade;
   uint32_t mode = 0;  // permission bits
@@ -35,47 +36,51 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-// Returns true if a file with this stat() has the access.
+// Returns true if a file with this stat() result has `access`.
 bool HasAccess(const struct stat& info, const Access& access);
 
-// Chooses the access of a new database's directory: each value comes from the
-// options, else from options.target_dir, else from what mkdir() gives a
-// directory that only its owner may write (0755 less the umask). In a standby,
-// or in a database that becomes one, files keep their mode. Creates nothing.
-//   kRefused  this process may not set it, or its owner could not use it
+// Chooses the owner, group and mode of a new database's directory. Takes each
+// value from the options. Without an option, takes the value of
+// options.target_dir; if this directory does not exist, takes what mkdir()
+// would set for mode 0755. The files of a standby, or of a database that
+// becomes a standby, keep their mode. Creates nothing.
+//   kRefused  this process may not set this owner or group, or the owner could
+//             not use the directory
 [[nodiscard]] rocksdb::Status ChooseAccess(const PullOptions& options,
                                            Access* access);
 
-// Returns true if options.target_dir has the access that the options specify.
+// Returns true if options.target_dir has the owner, group and mode in the
+// options. A value that the options do not contain is ignored.
 bool HasAskedAccess(const PullOptions& options);
 
-// Chooses the access of a file that is added to the database in `dir`.
-//   kRefused  this process may not set it, or the options specify another owner
-//             or mode than `dir` has
+// Chooses the owner, group and mode of a file that is added to the database in
+// `dir`.
+//   kRefused  this process may not set them, or the options contain another
+//             owner, group or mode than `dir` has
 [[nodiscard]] rocksdb::Status ChooseFileAccess(const PullOptions& options,
                                                const std::string& dir,
                                                Access* access);
 
-// Finds the access for a new file in `dir`: that of the database's CURRENT, or
-// else the access for files in this directory.
+// Finds the owner, group and mode for a new file in `dir`. Takes them from the
+// database's CURRENT. If there is no CURRENT, derives them from the directory.
 [[nodiscard]] rocksdb::Status AccessBeside(const std::string& dir,
                                            Access* access);
 
-// Sets the access of a file or directory if it differs; *changed is then true.
-// Does not follow links.
+// Sets the owner, group and mode of a file or directory if they differ. Sets
+// *changed to true if they differed. Does not follow links.
 [[nodiscard]] rocksdb::Status SetAccess(const std::string& path,
                                         const Access& access,
                                         bool* changed = nullptr);
 
-// Sets the access of a directory and, without execute permissions, of all files
-// below it. The changes are durable when this returns OK.
+// Sets the access of a directory and of everything below it. Files get no
+// execute permissions. All changes are durable when this returns OK.
 [[nodiscard]] rocksdb::Status SetTreeAccess(rocksdb::FileSystem* file_system,
                                             const std::string& dir,
                                             const Access& access);
 
-// Returns a file system that makes `workspace_dir` and everything in it private
-// to this user. Files that it creates elsewhere get the access of the files in
-// the same directory, regardless of the umask.
+// Returns a file system that sets the access of each file that it creates. In
+// `workspace_dir`, only this account can use the files. Elsewhere, new files
+// get the access of the files in the same directory. The umask has no effect.
 std::shared_ptr<rocksdb::FileSystem> MakeAccessFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::string workspace_dir);
 

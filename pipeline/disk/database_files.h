@@ -9,16 +9,20 @@
 
 namespace sstferry {
 
-// Holds RocksDB's lock on a directory, so that neither another process nor
-// another thread of this one opens the database while the directory is
-// exchanged. Threads: one.
+// Holds RocksDB's lock on a directory. While the directory is exchanged, no
+// other process, and no other thread of this process, can open the database.
+//
+// Threads: one.
 class DatabaseLock {
  public:
-  // Takes the lock. Without a LOCK file, no process has ever opened the
-  // database: with `makes`, creates the file, as RocksDB does; otherwise
-  // returns OK and holds nothing. Creates no LOCK in a standby, which RocksDB
-  // does not open. Creates none in a copy whose OPTIONS are incomplete or name
-  // the original's WAL directory: with a LOCK, they would count as the copy's.
+  // Locks the LOCK file. If there is no LOCK file, no process has ever opened
+  // the database. Then creates the file if `makes` is true, as RocksDB does;
+  // otherwise returns OK and locks nothing.
+  //
+  // Never creates a LOCK file in a standby, which RocksDB does not open. Never
+  // creates one in a copy if its OPTIONS are incomplete or name the WAL
+  // directory of the original. With a LOCK file, sstferry would take these
+  // OPTIONS for those of the copy.
   //   kBusy     a process has the database open
   //   kRefused  this process cannot open or lock the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);
@@ -27,31 +31,34 @@ class DatabaseLock {
   Descriptor file_;
 };
 
-// Returns true if `dir` contains a file that only databases and replicas have,
-// even if the database is damaged.
+// Returns true if `dir` contains a file that only databases and replicas have.
+// The database may be damaged.
 bool HoldsDatabase(const std::string& dir);
 
-// Checks a directory that a pull is about to create. RocksDB does not expect a
-// directory inside a database, and would make a later exchange of that database
-// fail.
+// Checks that a pull does not create its directory inside a database. RocksDB
+// does not expect a directory there, and no swap could replace that database
+// later.
 //   kRefused  a parent directory of `target_dir` is a database or a replica
 [[nodiscard]] rocksdb::Status CheckOutsideOfDatabases(
     const std::string& target_dir);
 
-// Checks that the files or directories can be renamed or replaced. Missing ones
-// are ignored.
-//   kRefused  one is immutable or append-only (chattr); the message names it
+// Checks that the files or directories in `paths` can be renamed or replaced.
+// Ignores paths that do not exist.
+//   kRefused  a path is immutable or append-only (chattr); the message names it
 [[nodiscard]] rocksdb::Status CheckReplaceable(
     const std::string& target_dir, const std::vector<std::string>& paths);
 
-// Checks that an exchange of `dir` removes the complete database and nothing
-// else. The application's own files move to the new database (other_files.h).
-//   kRefused  not a database (a replica may have lost its CURRENT); a directory
-//             or link that RocksDB did not create; a mount below `dir`, such as
-//             a volume for archived WALs; a WAL in another directory, which the
-//             new database would replay, or OPTIONS that do not say where it
-//             is; or an immutable directory. The message names it
-// `in_place`: the command that changes the database in place, if there is one.
+// Checks that an exchange of `dir` would remove a complete database and nothing
+// else. Files of the application do not count, because the new database gets
+// them (other_files.h). `in_place` is a command that changes the database
+// without an exchange; empty if there is none. The message of a refusal names
+// the cause:
+//   kRefused  `dir` has neither CURRENT nor the record of a replica; or is
+//             immutable; or contains a link, or a directory that RocksDB did
+//             not create; or something is mounted below `dir`, such as a volume
+//             for archived WALs; or its WALs are in another directory, so that
+//             the new database would replay them; or its OPTIONS do not say
+//             where its WALs are
 [[nodiscard]] rocksdb::Status CheckExchangeable(
     const std::string& dir, const std::string& in_place = "");
 

@@ -11,22 +11,24 @@
 
 namespace sstferry {
 
-// Returns, for --durability none, a file system whose Sync, Fsync and RangeSync
-// of files and directories do nothing. The caller must call SyncTree() on the
-// written data before it reports the data as durable.
+// Returns a file system whose Sync, Fsync and RangeSync do nothing, for
+// --durability none. The caller must call SyncTree() on the written directory
+// before it reports the data as durable.
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 
-// A file system that only records requested syncs of files and directories, and
-// performs them in Run(), in any order. For files that are used only after all
-// of them are durable. Threads: one.
+// A file system that only remembers which files and directories to sync. Run()
+// then syncs them in any order. Suitable if no file is used before all of them
+// are durable.
+//
+// Threads: one.
 class SyncBatch : public SyncWatchingFileSystem {
  public:
   using SyncWatchingFileSystem::SyncWatchingFileSystem;
   const char* Name() const override { return "sstferry.SyncBatch"; }
 
-  // Syncs the files opened for writing since the last call, under their current
-  // names, and the directories whose sync was requested.
+  // Syncs the files that were opened for writing since the last call, by their
+  // current names. Also syncs the directories whose sync was requested.
   [[nodiscard]] rocksdb::Status Run();
 
   rocksdb::IOStatus NewWritableFile(

@@ -1,5 +1,5 @@
-// Durable steps of a target: sync, write, rename and remove, all through a
-// rocksdb::FileSystem. Error messages contain the path.
+// Steps of a target that survive a crash: sync, write, rename and remove. All
+// use a rocksdb::FileSystem. Error messages contain the path.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,10 @@
 
 namespace sstferry {
 
-// A file system with two kinds of rename and with symbolic links, which
-// rocksdb::FileSystem lacks. A file system that must see all changes of names
-// derives from this class and overrides them. For other file systems, the
-// functions below call the kernel.
-// NotSupported: the underlying file system has no such rename.
+// Adds two kinds of rename, and symbolic links, to rocksdb::FileSystem. A file
+// system that must observe all changes of names derives from this class and
+// overrides them. For other file systems, the functions below call the kernel.
+// Return NotSupported if the underlying file system cannot do this.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -60,14 +59,15 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
                                       const std::set<std::string>& files,
                                       const std::set<std::string>& dirs);
 
-// Writes `path` durably and atomically: temporary file, sync, rename, sync of
-// the directory. After a crash `path` has all of `contents`, or is unchanged.
+// Writes `path` durably and atomically: writes a temporary file, syncs it,
+// renames it, and syncs the directory. After a crash, `path` either contains
+// all of `contents`, or is unchanged.
 [[nodiscard]] rocksdb::Status WriteDurably(rocksdb::FileSystem* file_system,
                                            const std::string& path,
                                            const rocksdb::Slice& contents);
 
-// Sets a file's modification time, in nanoseconds since 1970. Not durable until
-// a sync. (rocksdb::FileSystem cannot do this.)
+// Sets a file's modification time, in nanoseconds since 1970. The time becomes
+// durable with the next sync. (rocksdb::FileSystem cannot set it.)
 [[nodiscard]] rocksdb::Status SetModifiedTime(const std::string& path,
                                               uint64_t modified_ns);
 
@@ -75,11 +75,11 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncTree(rocksdb::FileSystem* file_system,
                                        const std::string& dir);
 
-// Checks that nothing is mounted below the directory `dir`, not even on a file:
-// a bind mount or another file system belongs to somebody else, and a removal
-// would empty it.
-//   kRefused   something is mounted there; the message names the place
-//   kInternal  this is unknown
+// Checks that nothing is mounted below the directory `dir`, neither on a
+// directory nor on a file. A removal of `dir` would delete the files of a
+// mounted file system, which belong to somebody else.
+//   kRefused   something is mounted there; the message names the mount point
+//   kInternal  the mount points cannot be read
 [[nodiscard]] rocksdb::Status CheckNothingMounted(const std::string& dir);
 
 // Removes a file, or a directory with everything in it. Does not follow links.

@@ -1,4 +1,5 @@
-// Makes lanes wait for disk space instead of filling a disk that others need.
+// Makes lanes wait for free disk space, so that a pull does not fill a disk
+// that other users need.
 #pragma once
 
 #include <atomic>
@@ -17,20 +18,20 @@ namespace sstferry {
 // Threads: any.
 class SpaceGate {
  public:
-  // Keeps `reserve_bytes` free on the file system that holds `dir`. A lane
-  // waits at most `deadline`. Calls `say`, if set, once: when the first lane
-  // waits. Borrows file_system and stop.
+  // Keeps `reserve_bytes` free on the file system that contains `dir`. Each
+  // lane waits at most `deadline`. Calls `say`, if set, only once: when the
+  // first lane begins to wait. Borrows file_system and stop.
   SpaceGate(rocksdb::FileSystem* file_system, std::string dir,
             uint64_t reserve_bytes, std::chrono::milliseconds deadline,
             StopSignal* stop,
             std::function<void(const std::string&)> say = nullptr);
 
-  // Blocks until `bytes` may be written. Lanes that pass at the same time do
-  // not see each other's bytes, so the reserve may fall short by one chunk per
-  // lane. A file system that does not report its free space counts as having
-  // enough.
-  //   kNoSpace    the space was too small during all of `deadline`
-  //   kCancelled  stopped
+  // Blocks until `bytes` may be written. If several lanes pass at the same
+  // time, each lane ignores the bytes of the others. So the free space may fall
+  // below the reserve by one chunk per lane. If the file system does not report
+  // its free space, never blocks.
+  //   kNoSpace    there was too little space during all of `deadline`
+  //   kCancelled  `stop` was raised
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
 
  private:

@@ -14,16 +14,17 @@
 
 namespace sstferry {
 
-// The buffer of one lane, used for one file after another. Allocated for the
-// first file.
+// The buffer of one lane. The lane uses it for one file after another, and
+// allocates it for the first file.
 class StagingBuffer {
  public:
-  // Buffered bytes are written when the next frame would not fit.
+  // If the next frame would not fit, the buffered bytes are written.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
-  // Memory, offsets and sizes of direct writes are multiples of this.
+  // The address, offset and size of a direct write are multiples of this.
   static constexpr size_t kAlignment = 4096;
-  // Size of one direct write. From one large page, the kernel sends this many
-  // bytes to the disk as one request; from small pages it needs two or three.
+  // Size of one direct write. If the memory is one large page, the kernel sends
+  // this many bytes to the disk as one request. For small pages, the kernel
+  // needs two or three requests.
   static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;
@@ -39,23 +40,24 @@ class StagingBuffer {
   char* data_ = nullptr;
 };
 
-// Where the bytes are written.
+// The file, or the part of a file, to which bytes are written.
 struct StagingPlace {
   std::string path;
-  // Set: the bytes are a part of an existing file, at this offset.
+  // If set, the bytes overwrite this offset of an existing file.
   std::optional<uint64_t> part_at;
-  // Bypasses the page cache if the file system can. Only for a part whose
-  // offset and size are multiples of StagingBuffer::kAlignment.
+  // If true, bypasses the page cache where the file system supports this.
+  // REQUIRES: part_at is set; offset and size of the part are multiples of
+  // StagingBuffer::kAlignment.
   bool direct = false;
 };
 
-// One file, or part of a file, that is being written. Bytes are received
-// directly into the buffer and written from there. Without `direct` they go
-// through the page cache, because the check reads all of them again and the
-// kernel starts to write them before the sync.
+// Writes one file, or a part of a file. The lane receives bytes directly into
+// the buffer, and they are written from there. Without `direct`, the bytes go
+// through the page cache, for two reasons: the check reads all of them again,
+// and the kernel begins to write them before the sync.
 //
-// Threads: one. Error messages contain the path; a failed write or sync is
-// final.
+// Threads: one. Error messages contain the path. After a failed write or sync,
+// all later calls fail.
 class StagingFile {
  public:
   // Borrows the file system and the buffer.
@@ -63,24 +65,24 @@ class StagingFile {
               StagingBuffer* buffer);
 
   [[nodiscard]] rocksdb::Status Open();
-  // Returns memory for the next `bytes` bytes, at most kMaxPayloadBytes; may
-  // write buffered bytes to make room. Only bytes passed to Commit() become
-  // part of the file.
+  // Returns memory for the next `bytes` bytes, at most kMaxPayloadBytes. May
+  // write buffered bytes first. Only bytes passed to Commit() become part of
+  // the file.
   [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
-  // Appends the first `bytes` bytes of the room to the file. Returns these
-  // bytes, valid until the next call.
+  // Appends the first `bytes` bytes of the memory from Room() to the file.
+  // Returns these bytes, which stay valid until the next call.
   rocksdb::Slice Commit(size_t bytes);
-  // Writes the remaining bytes, sets `access` (null: leaves it unchanged),
-  // syncs the file if `sync` is true, and closes it.
+  // Writes the remaining bytes, and closes the file. Sets the file's access
+  // before, unless `access` is null, and syncs the file if `sync` is true.
   [[nodiscard]] rocksdb::Status Finish(bool sync,
                                        const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }
   const std::string& path() const { return place_.path; }
 
  private:
-  // Writes the buffer. With `direct`, writes only a multiple of
-  // kDirectWriteBytes, or of kAlignment if the buffer has less than
-  // kDirectWriteBytes.
+  // Writes the buffer. With `direct`, writes a multiple of kDirectWriteBytes.
+  // If the buffer contains less than kDirectWriteBytes, writes a multiple of
+  // kAlignment.
   [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
@@ -89,10 +91,10 @@ class StagingFile {
   const StagingPlace place_;
   StagingBuffer* const buffer_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
-  // The existing file, if part_at is set.
+  // The open existing file; null unless place.part_at is set.
   std::unique_ptr<rocksdb::FSRandomRWFile> part_;
   size_t buffered_ = 0;   // bytes in buffer_
-  uint64_t written_ = 0;  // bytes of the file that were written before
+  uint64_t written_ = 0;  // bytes of the file already written
 };
 
 }  // namespace sstferry

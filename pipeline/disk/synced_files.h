@@ -1,8 +1,9 @@
 // A file system that skips the sync of a file whose bytes are already synced.
 //
-// RocksDB syncs every file that it ingests. A chunk is already synced before
-// the journal records it, so RocksDB's sync is unnecessary. It would be every
-// fifth sync, and would wait for all other writes to the disk.
+// RocksDB syncs every file that it ingests. The journal records a chunk only
+// after the chunk was synced, so RocksDB need not sync it again. Without this
+// class, every fifth sync would be such a repetition. Each would also wait for
+// all other writes to the disk.
 #pragma once
 
 #include <memory>
@@ -11,10 +12,10 @@
 
 namespace sstferry {
 
-// Returns a file system whose Sync and Fsync do nothing for a file that was
-// synced through it and not written through it since. Hard links and renames
-// made through it are tracked. REQUIRES: nothing else writes these files, and a
-// hard-linked file is not written again.
+// Returns a file system that remembers which files it has synced. Its Sync and
+// Fsync do nothing for a file that was not written since its last sync. It
+// tracks hard links and renames. REQUIRES: these files are written only through
+// this file system, and a file with a second hard link is not written again.
 std::shared_ptr<rocksdb::FileSystem> MakeSyncedFilesFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

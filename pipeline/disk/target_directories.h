@@ -1,5 +1,5 @@
-// Checks that no directory of a target equals, contains or is inside a
-// directory of its source.
+// Checks that no directory of a target is the same as a directory of its
+// source, contains one, or is inside one.
 #pragma once
 
 #include <string>
@@ -12,21 +12,23 @@
 
 namespace sstferry {
 
-// Finds all directories to which a pull may write. `open`: the target database
-// that an application has open; null: the target is options.target_dir.
+// Finds all directories to which a pull may write. If an application has the
+// target database open, `open` is this database. If `open` is null, the target
+// is options.target_dir.
 //   kRefused  the OPTIONS of options.target_dir do not say where its WALs are
 [[nodiscard]] rocksdb::Status TargetDirectories(const PullOptions& options,
                                                 rocksdb::DB* open,
                                                 std::vector<std::string>* dirs);
 
-// Checks a directory source, before anything is opened or created. Returns OK
-// for a server.
-//   kRefused  source and target share a directory, under any name
+// Checks the target against a local source, before anything is opened or
+// created. Returns OK if the source is a server.
+//   kRefused  source and target have a directory in common, under any name
 [[nodiscard]] rocksdb::Status CheckApartFromSource(
     const PullOptions& options, const std::vector<std::string>& target_dirs);
 
-// Checks the directories (`places`) that a connected source reported; they may
-// be on this machine. Returns the same errors.
+// Checks the target against the directories in `places`, which a connected
+// source has reported. They may be on this machine. Returns the errors of
+// CheckApartFromSource().
 [[nodiscard]] rocksdb::Status CheckApartFromPlaces(
     const PullOptions& options, const std::vector<std::string>& target_dirs,
     const std::vector<Place>& places);
