@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Waits by inotify. If inotify is not available, Wait() returns at once.
+// Uses inotify. If inotify is not available, Wait() returns immediately.
 //
 // Threads: one.
 class DirectoryWatch {
@@ -16,9 +16,9 @@ class DirectoryWatch {
   DirectoryWatch();
   // Watches another directory.
   void Add(const std::string& directory);
-  // Blocks until a file has been written in one of the directories since the
-  // last call, at most for `limit`. Returns true if a new name may have
-  // appeared in a directory; always returns true after `limit`.
+  // Blocks until a file in one of the directories was written since the last
+  // call, but at most for `limit`. Returns false only if it is certain that no
+  // directory has a new name since then.
   bool Wait(std::chrono::milliseconds limit);
   bool is_watching() const { return watched_ > 0; }
 

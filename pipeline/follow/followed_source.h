@@ -1,5 +1,5 @@
-// Follows the directory of a live database: reads what is appended to its WALs,
-// and determines whether the database received anything else.
+// Follows the directory of a live database. Reads the bytes that the database
+// appends to its WALs, and detects changes that are in no WAL.
 //
 // A round reads, in this order:
 //
@@ -7,41 +7,45 @@
 //   M = the new records of the MANIFEST that CURRENT names
 //
 // RocksDB blocks its writers while it records an ingestion, or the addition or
-// removal of a family. So a WAL record after such an event was written after
-// the event's MANIFEST record. M is read after W, so it contains that MANIFEST
-// record. Each record of M is judged (format/rocksdb/edit_judge.h): after a
-// barrier, followers that began before the barrier need a cut. The same is true
-// after a gap in the sequence numbers of W (format/rocksdb/wal_continuity.h).
+// removal of a column family. So if a WAL record was written after such an
+// event, the event's MANIFEST record was written before the WAL record. The
+// reader reads M after W, so M contains that MANIFEST record. The reader judges
+// each record of M (format/rocksdb/edit_judge.h). If followers cannot get its
+// change from the WALs, the record is a barrier: followers whose position is
+// before it need a cut. A gap in the sequence numbers of W is also a barrier
+// (format/rocksdb/wal_continuity.h).
 //
-// The state of a follower is a FollowPosition. It has two parts: its cut,
+// The state of a follower is a FollowPosition. It has two parts: the cut,
 // identified by the length of the MANIFEST when the cut was taken, and the end
-// of the WAL bytes that the follower has. All followers share one reader. The
-// answer depends only on the position:
+// of the WAL bytes that the follower has. One reader serves all followers. The
+// answer to a follower depends only on its position:
 //
-//   another database, MANIFEST or WAL, or other     cut: a new life of the
-//   bytes in them (format/history.h)                source (see below)
-//   a WAL whose bytes are gone                      cut
-//   a barrier in the MANIFEST after the position    cut
-//   a barrier in the WALs after the position        cut
-//   otherwise                                       the later bytes
+//   the database, MANIFEST or WAL is another      cut: a new life of the
+//   one, or its bytes differ (format/history.h)   source (see below)
+//   the bytes of a needed WAL are gone            cut
+//   a barrier in the MANIFEST after the position  cut
+//   a barrier in the WALs after the position      cut
+//   otherwise                                     the later bytes
 //
-// A life of the source lasts from one opening of the database to the next, or
-// until the process begins another MANIFEST. Then its WALs continue: if the
+// A life of the source begins when a process opens the database, or when the
+// process begins another MANIFEST. It ends when the next life begins. The WALs
+// may continue in the new life. The answer says that nothing is lost if the
 // position was right in the last life, and its WAL has the same bytes in this
-// life, the answer says that nothing is lost.
+// life.
 //
-// A reader must have seen a flushed table's WALs to know whether the table has
-// entries that were in no WAL. RocksDB deletes these WALs soon. So an answer
-// also says up to which byte the reader has judged the MANIFEST. A follower
-// sends this number to another reader as part of its position, and that reader
-// looks for no barriers in these bytes.
+// If a flush adds a table, the reader must know whether some of the table's
+// entries were in no WAL. It knows this only if it has read the table's WALs,
+// which RocksDB deletes soon. So an answer also says up to which byte the
+// reader has judged the MANIFEST. A follower sends this number as part of its
+// position to the next reader, which then looks for no barriers in these bytes.
 //
-// A WAL is used only once it has a record. Its file may exist earlier, while
-// the previous WAL still receives records (format/rocksdb/wal_end.h). The bytes
-// before its first record are sent together with that record.
+// The reader uses a WAL only after the WAL has its first record. The file may
+// exist earlier, while the previous WAL still receives records
+// (format/rocksdb/wal_end.h). If the new WAL has bytes before its first record,
+// they are sent together with this record.
 //
-// The source is never blocked. WALs that it deletes stay readable through open
-// files, up to max_held_bytes.
+// The reader never blocks the source. It keeps WALs open, so it can read them
+// after the source has deleted them. It keeps at most max_held_bytes.
 #pragma once
 
 #include <compare>
@@ -70,25 +74,28 @@ namespace sstferry {
 
 struct FollowedSourceOptions {
   std::string database_dir;  // without symbolic links
-  std::string wal_dir;       // overrides OPTIONS; empty: from OPTIONS
-  // Maximum bytes of WALs that stay readable for lagging followers.
+  std::string wal_dir;       // overrides OPTIONS; empty: uses OPTIONS
+  // Maximum bytes of WALs that are kept for slow followers.
   uint64_t max_held_bytes = 1ull << 30;
-  // Maximum bytes of these WALs (the newest) in memory, for all followers.
+  // Maximum bytes of these WALs in memory, for all followers. Memory contains
+  // the newest bytes.
   uint64_t memory_bytes = 32u << 20;
-  // Called between reading W and reading M; may be null.
+  // If set, called between reading W and reading M (for tests).
   std::function<void()> wals_read;
 };
 
 // Reads one database for all of its followers.
 //
-// Threads: ReadRound() from one thread at a time; Answer() from any.
+// Threads: one thread at a time calls ReadRound(); any thread calls Answer().
 class FollowedSource {
  public:
   // Result of Answer().
   enum class Found : uint8_t {
-    kRound,    // there are bytes, or the follower needs a cut
-    kNothing,  // the position is at the end of the read bytes
-    kAhead,    // the position is after that end; retry after another round
+    kRound,    // the answer has bytes, or requires a cut
+    kNothing,  // the follower has all bytes that the reader has read
+    // The position is after the bytes that the reader has read; answer again
+    // after another round.
+    kAhead,
   };
 
   explicit FollowedSource(FollowedSourceOptions options);
@@ -96,48 +103,53 @@ class FollowedSource {
   FollowedSource(const FollowedSource&) = delete;
   FollowedSource& operator=(const FollowedSource&) = delete;
 
-  // Reads one round. `list`: also lists the WAL directory, to find new WALs.
-  // *more: some bytes remain for the next round. If the source changed during
-  // the round, returns OK, and the round is empty.
+  // Reads one round. If `list` is true, also lists the WAL directory to find
+  // new WALs. Sets *more to true if bytes remain for the next round. If the
+  // source changes so often that no round is possible, returns OK with an empty
+  // round.
   //   kSourceError, kCorrupt  the directory cannot be read
-  //   kRefused  the database cannot be followed: the message says why
+  //   kRefused                the database cannot be followed; the message says
+  //                           why
   [[nodiscard]] rocksdb::Status ReadRound(bool list, bool* more);
 
-  // Finds the bytes after the position of `request`. With kNothing, *round
-  // contains only an end.
+  // Finds the bytes after the position of `request`. If *found is kNothing,
+  // *round contains no bytes.
   [[nodiscard]] rocksdb::Status Answer(const FollowRequest& request,
                                        Found* found, Round* round) const;
 
-  // Releases the bytes of WALs before this number: no follower needs them.
+  // Releases the kept bytes of WALs with smaller numbers. The caller knows that
+  // no follower needs them.
   void DropBefore(uint64_t wal_number);
 
-  // Returns the source's WAL directory; empty before the first round.
+  // Returns the source's WAL directory. Empty before the first round.
   std::string wal_directory() const;
-  // Returns the number of the newest WAL with a record that was read; 0: none.
+  // Returns the number of the newest WAL of which a record was read; 0: there
+  // is none.
   uint64_t newest_wal() const;
-  // Return the number of rounds, and the bytes of WALs read in them.
+  // rounds() returns the number of rounds, and read_bytes() the WAL bytes that
+  // were read in them.
   uint64_t rounds() const;
   uint64_t read_bytes() const;
   uint64_t held_bytes() const;
-  // Computes how many WAL bytes were read after a position, and how many bytes
-  // are kept for a follower at that position.
+  // Computes how many WAL bytes after the position were read, and how many
+  // bytes are kept for a follower at this position.
   void Measure(const FollowPosition& position, uint64_t* behind_bytes,
                uint64_t* held_bytes) const;
   uint64_t last_sequence() const;
 
  private:
-  struct WalFile;    // an open WAL, and how much of it was read
-  struct Piece;      // complete records of one WAL
-  struct HeldWal;    // the pieces of one WAL
+  struct WalFile;    // a WAL that is being read
+  struct Piece;      // some complete records of one WAL
+  struct HeldWal;    // the kept pieces of one WAL
   struct StagedBytes;
-  struct Staged;     // results of reading W, until M is read
+  struct Staged;     // what a round has read from W, before it reads M
   class ReadHistory;
   struct LogPlace {  // ordered by WAL number
     uint64_t number = 0;
     uint64_t offset = 0;
     auto operator<=>(const LogPlace&) const = default;
   };
-  // A follower whose position is before `end` needs a cut.
+  // A follower whose position is before `end` needs a cut, for `reason`.
   template <typename Place>
   struct Barrier {
     Place end{};
@@ -146,23 +158,24 @@ class FollowedSource {
   };
   // A table that a flush added.
   struct Flushed {
-    uint64_t first = 0;  // first and last sequence number
+    uint64_t first = 0;  // lowest and highest sequence number
     uint64_t last = 0;
-    uint64_t end = 0;    // end of its MANIFEST record
-    bool seen = false;   // an earlier round found the table
+    uint64_t end = 0;    // end of the MANIFEST record that added it
+    bool seen = false;   // true: an earlier round also found this table
   };
-  // The result of reading the new records of the MANIFEST (M).
+  // What the reader found in the new records of the MANIFEST (M).
   struct Judged {
     Barrier<uint64_t> barrier;
-    // By family: the end of the last record of a flush or a compaction. The
-    // family's OPTIONS are certainly readable only after this record is.
+    // For each column family: the end of the last MANIFEST record of a flush or
+    // a compaction. The family's OPTIONS can certainly be read only after this
+    // record was read.
     std::map<std::string, uint64_t> rewritten;
     std::vector<Flushed> flushed;
-    std::vector<uint64_t> table_sequences;  // sequence numbers of tables not
-                                            // made by a flush
+    // Sequence numbers of tables that were not made by a flush.
+    std::vector<uint64_t> table_sequences;
   };
 
-  // Called by the reader with reader_mu_ locked.
+  // The caller must have locked reader_mu_.
   [[nodiscard]] rocksdb::Status BeginLife();
   [[nodiscard]] rocksdb::Status FollowManifest();
   [[nodiscard]] rocksdb::Status ReadWals(bool list, Staged* staged);
@@ -183,11 +196,11 @@ class FollowedSource {
   void FindTornWal(uint64_t number);
   void ForgetTornWal();
   void Publish(uint64_t micros, bool listed, Staged* staged);
-  // Computes the digest of the judged part of the MANIFEST.
+  // Computes the digest of the part of the MANIFEST that was judged.
   [[nodiscard]] rocksdb::Status DigestJudged(FollowJudged* judged);
   void EndLife();
 
-  // Called with mu_ locked.
+  // The caller must have locked mu_.
   void Hold(StagedBytes* staged);
   void Trim();
   void CoolDown();
@@ -199,15 +212,15 @@ class FollowedSource {
   [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
                                         uint64_t from,
                                         std::string* bytes) const;
-  // Returns true if the reader has read a record of the WAL with this number,
-  // or of a later WAL.
+  // Returns true if the reader has read a record of this WAL or of a later WAL.
   bool HasRecordsFrom(uint64_t number) const;
-  // Computes the digest of the first `bytes` of a WAL as the reader read them.
+  // Computes the digest of the first `bytes` bytes of a WAL, as they were when
+  // the reader read them.
   [[nodiscard]] rocksdb::Status DigestOfWal(uint64_t number, uint64_t bytes,
                                             FileBegin* begin,
                                             Digest128* digest) const;
-  // Computes the digest of the first `bytes` of the MANIFEST. mu_ must not be
-  // locked.
+  // Computes the digest of the first `bytes` bytes of the MANIFEST. The caller
+  // must not have locked mu_.
   [[nodiscard]] rocksdb::Status DigestOfManifest(uint64_t bytes,
                                                  FileBegin* begin,
                                                  Digest128* digest) const;
@@ -215,17 +228,19 @@ class FollowedSource {
   const FollowedSourceOptions options_;
 
   mutable std::mutex reader_mu_;
-  std::unique_ptr<ManifestTail> manifest_;  // null: between two lives
-  std::optional<SeenOptions> seen_options_;  // of this life
+  // Null between two lives of the source.
+  std::unique_ptr<ManifestTail> manifest_;
+  std::optional<SeenOptions> seen_options_;  // OPTIONS of this life
   std::map<uint64_t, std::unique_ptr<WalFile>> wals_;
   std::unique_ptr<WalContinuity> continuity_;
-  uint64_t oldest_ = 0;                        // oldest WAL of this life
+  uint64_t oldest_ = 0;  // number of the oldest needed WAL of this life
   uint64_t newest_listed_ = 0;
-  uint64_t kept_wals_ = 0;  // oldest kept WAL at the last complete read
-  uint64_t torn_wal_ = 0;  // recovery stops after this WAL; 0: none
+  // Oldest WAL that RocksDB kept when all WALs were last read.
+  uint64_t kept_wals_ = 0;
+  uint64_t torn_wal_ = 0;  // recovery stops at this WAL's end; 0: none
   bool is_idle_ = true;  // the last round found nothing new
-  Judged judged_;                        // since the last publication
-  Barrier<uint64_t> filtered_;  // of the families with a filter
+  Judged judged_;                        // findings that are not published yet
+  Barrier<uint64_t> filtered_;  // barrier of families with a compaction filter
   std::unique_ptr<Digest128Stream> digest_;  // digest of the MANIFEST's judged
                                              // part
   uint64_t digested_bytes_ = 0;              // length of that part
@@ -236,8 +251,9 @@ class FollowedSource {
   uint64_t manifest_number_ = 0;
   uint64_t manifest_end_ = 0;
   uint64_t lives_ = 0;  // number of lives that have ended
-  // The last life of which a round was published: the number of its MANIFEST,
-  // and the known digests of its beginnings, by length.
+  // From the last life of which a round was published: the number of the
+  // MANIFEST, and the known digests of parts from its beginning. The key is the
+  // part's length.
   uint64_t last_manifest_number_ = 0;
   std::map<uint64_t, Digest128> last_begins_;
   mutable std::map<uint64_t, Digest128> begins_;  // digests of the MANIFEST's
@@ -250,7 +266,7 @@ class FollowedSource {
   std::map<uint64_t, HeldWal> held_;
   uint64_t held_bytes_ = 0;
   uint64_t memory_bytes_ = 0;
-  LogPlace cold_end_;  // pieces before it are not in memory
+  LogPlace cold_end_;  // pieces before this place are not in memory
   uint64_t rounds_ = 0;
   uint64_t read_bytes_ = 0;
   uint64_t read_micros_ = 0;
@@ -259,8 +275,8 @@ class FollowedSource {
   SourceProcess source_process_ = SourceProcess::kUnknown;
 };
 
-// Determines the position of a cut of the database `database_id`. The cut's
-// files are in `directory` under their usual names.
+// Finds the position of a cut of the database `database_id`. The files of the
+// cut are in `directory` and have their usual names.
 //   kCorrupt  there is no MANIFEST, or a file is shorter than its records_end
 [[nodiscard]] rocksdb::Status PositionOfCut(const std::vector<CloneFile>& files,
                                             const std::string& directory,

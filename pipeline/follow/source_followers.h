@@ -1,5 +1,5 @@
-// Serves the followers of a server's databases, with one reader per followed
-// database.
+// Serves the followers of a server's databases. All followers of one database
+// share one reader.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@
 
 namespace sstferry {
 
-// Shares the reader of a database among its followers.
+// Finds or starts the reader of a database, and answers followers from it.
 //
-// Threads: those of FollowAtSource, and a reader thread for each followed
-// database. A reader thread ends `linger` after its last follower has left, so
-// that a follower can return.
+// Threads: as FollowAtSource. In addition, each followed database has a reader
+// thread. It ends `linger` after the last follower has left, so that a follower
+// can return.
 class SourceFollowers : public FollowAtSource {
  public:
   explicit SourceFollowers(
@@ -45,10 +45,11 @@ class SourceFollowers : public FollowAtSource {
   const std::chrono::milliseconds linger_;
   std::mutex mu_;
   bool stopped_ = false;
-  std::map<std::string, std::shared_ptr<Reader>> readers_;  // by directory
+  // The key is the directory.
+  std::map<std::string, std::shared_ptr<Reader>> readers_;
 };
 
-// Makes the SourceFollowers of a server (MakeServer()).
+// Makes a server's SourceFollowers, for MakeServer().
 std::unique_ptr<FollowAtSource> MakeFollowAtSource(uint64_t max_held_bytes);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Asks a source for rounds over a control connection.
+// Requests rounds from a source over a control connection.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,30 @@
 
 namespace sstferry {
 
-// The source of a standby's rounds. Connects on the first Ask(), and reconnects
-// on the next one after a failure.
+// The source of a standby's rounds. The first Ask() connects. After a failure,
+// the next Ask() connects again.
 //
-// Threads: Ask() from one thread at a time; the others from any.
+// Threads: one thread at a time calls Ask(); any thread calls the others.
 class SourceRounds {
  public:
   // The dialer must outlive this object.
   SourceRounds(Dialer* dialer, const Timeouts& timeouts)
       : dialer_(dialer), timeouts_(timeouts) {}
 
-  // Requests the bytes after the position of `request`, and waits for them as
-  // long as the request says. If nothing was written, returns OK, and *round
-  // has only an end. If an answer requires a cut, the source keeps the bytes
-  // that are written after it, as far as it can, until this object is
-  // destroyed. So call Ask() before a first cut, too.
+  // Requests the bytes after the position of `request`. Waits for them as long
+  // as the request says. If the source wrote nothing in this time, returns OK,
+  // and *round contains no bytes. If an answer requires a cut, the source
+  // begins to keep all bytes that it writes after the answer, as far as it can.
+  // It does so until this object is destroyed. Therefore the caller must call
+  // Ask() even before the first cut.
   //   kCancelled  Close() was called
   //   kRefused    the source cannot be followed
-  //   others      retry later
+  //   others      the caller may retry later
   [[nodiscard]] rocksdb::Status Ask(const FollowRequest& request,
                                     Round* round);
-  // Returns a number that grows with each byte from the source.
+  // Returns a number that grows with each byte received from the source.
   uint64_t received_bytes() const;
-  // Makes Ask() return.
+  // Makes a running Ask() return.
   void Close();
 
  private:
@@ -48,9 +49,10 @@ class SourceRounds {
 
   mutable std::mutex mu_;
   ChannelSet handshakes_;
-  bool closed_ = false;                     // under mu_
-  uint64_t past_bytes_ = 0;  // under mu_; received by sessions that failed
-  std::shared_ptr<SourceSession> session_;  // under mu_; null: not connected
+  bool closed_ = false;                     // guarded by mu_
+  uint64_t past_bytes_ = 0;  // guarded by mu_; bytes from failed sessions
+  // Guarded by mu_; null: not connected.
+  std::shared_ptr<SourceSession> session_;
 };
 
 }  // namespace sstferry

@@ -1,30 +1,33 @@
-// The directory of a standby: a clone with a CURRENT that no RocksDB opens, to
-// which the bytes of the source's WALs are appended.
+// The directory of a standby. It is a clone of the source to which the bytes of
+// the source's WALs are appended. Its CURRENT has contents that RocksDB
+// rejects, so that no application opens it.
 //
 //   DIR/000012.sst, MANIFEST-000005, OPTIONS-..., IDENTITY   a clone, a *cut*
 //   DIR/000014.log ...     the source's WALs from byte 0 on: those of the cut,
 //                          and every record received since
 //   DIR/CURRENT            kStandbyCurrent (format/follow_file.h)
-//   DIR/sstferry.follow    marks DIR as a standby, and names its MANIFEST
-//                          (format/follow_file.h); locked by a follower
-//   DIR/sstferry.followed  says up to which byte the WALs were durable at some
-//                          moment
+//   DIR/sstferry.follow    the record of the standby: marks DIR as a standby,
+//                          and names its MANIFEST (format/follow_file.h);
+//                          a running follower locks this file
+//   DIR/sstferry.followed  the mark: says up to which byte the WALs were
+//                          durable at some moment
 //
-// After each appended record, DIR contains a state of its source: the source
-// sends a record only after it has judged all earlier MANIFEST records
-// (round.h). So after a crash of the process or the machine, only a truncated
-// record at the end must be removed:
+// After each appended record, DIR contains a state that its source had. The
+// reason is that the source sends a record only after it has judged all earlier
+// MANIFEST records (round.h). So after a crash of the process or the machine,
+// only a truncated record at the end must be removed:
 //
 //   append:  a WAL is synced before the next WAL is created. The new WAL's name
 //            is synced before its first byte is written. So a power failure
 //            leaves complete records in order, and perhaps a truncated record
 //            after them.
-//   sync:    the newest WAL is synced, then a mark with its length is written.
+//   sync:    first syncs the newest WAL, then writes a mark with its length.
 //
-// A new cut is built next to DIR, by a pull of a clone that links the files
-// that DIR has (standby_target.h). Meanwhile more records are appended in DIR.
-// Between the two hooks of the exchange, CarryInto() links the WALs of these
-// records into the new directory; one rename then publishes everything.
+// A pull builds a new cut next to DIR. It clones the source, and links the
+// files that DIR already has (standby_target.h). Meanwhile more records are
+// appended in DIR. Between the two hooks of the exchange, CarryInto() links the
+// WALs of these records into the new directory. One rename then publishes
+// everything.
 #pragma once
 
 #include <chrono>
@@ -52,16 +55,16 @@
 
 namespace sstferry {
 
-// Takes the lock of the standby in `dir`, which a follower holds while it runs.
+// Takes the lock of the standby in `dir`. A running follower holds this lock.
 // Destroying *lock releases it.
-//   kBusy     another process holds it
+//   kBusy     another process holds the lock
 //   kRefused  `dir` is not a standby
 [[nodiscard]] rocksdb::Status LockStandby(const std::string& dir,
                                           Descriptor* lock);
 
-// Finds the end of the WALs in `dir`: reads the bytes after the newest mark, or
-// all bytes if there is no mark. Proves nothing about earlier bytes, and does
-// not count sequence numbers: end->last_sequence is the mark's.
+// Finds the end of the WALs in `dir`. Reads only the bytes after the newest
+// mark; if there is no mark, reads all bytes. Does not check earlier bytes.
+// Does not count sequence numbers: end->last_sequence comes from the mark.
 //   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
 //             the end of the intact records
 [[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,
@@ -70,65 +73,68 @@ namespace sstferry {
 
 // All WALs of a standby.
 struct StandbyWals {
-  StandbyPosition end;  // of the intact records
-  // Has all records up to `end`; the next one must continue them.
+  StandbyPosition end;  // end of the intact records
+  // Has checked all records up to `end`, and can check whether the next record
+  // continues them.
   std::unique_ptr<WalContinuity> continuity;
 };
 
-// Reads all WALs of the standby in `dir`, which has this record, from the disk
-// (FileSource::OpenFromDisk()), and proves that nothing is missing: no byte of
-// the cut or before the newest mark, and no record between two others. A
-// follower may append meanwhile.
-//   kCorrupt  something is missing, or has wrong bytes; *wals has the records
-//             before it
+// Reads all WALs of the standby in `dir`, whose record is `record`. Proves that
+// nothing is missing: no byte of the cut, no byte before the newest mark, and
+// no record between two others. Reads from the disk, not from the page cache
+// (FileSource::OpenFromDisk()). A follower may append meanwhile.
+//   kCorrupt  something is missing, or has wrong bytes; *wals describes the
+//             records before that place
 [[nodiscard]] rocksdb::Status ReadStandbyWals(rocksdb::FileSystem* file_system,
                                               const std::string& dir,
                                               const FollowFile& record,
                                               StandbyWals* wals);
 
-// Finds the fault of the standby in `dir` as FindStandbyFault() does, or else
-// by ReadStandbyWals(). Sets *end (may be null) to the end of the WALs if there
-// is no fault.
+// Finds the fault of the standby in `dir`. Reads the recorded fault
+// (FindStandbyFault()); if there is none, reads all WALs (ReadStandbyWals()).
+// If there is no fault, sets *end to the end of the WALs. `end` may be null.
 [[nodiscard]] rocksdb::Status ProveStandby(
     rocksdb::FileSystem* file_system, const std::string& dir, HealthFile* fault,
     std::optional<StandbyPosition>* end = nullptr);
 
-// Truncates, durably, the newest WAL with a record after its last complete
-// record, and each later WAL to 0 bytes.
+// Truncates the WAL end.wal_number to end.wal_bytes bytes, and each later WAL
+// to 0 bytes. `end` is the end of the last complete record. The changes are
+// durable.
 [[nodiscard]] rocksdb::Status TrimStandby(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           const StandbyPosition& end);
 
-// Writes the CURRENT of a standby into `dir`, durably and with this access.
+// Durably writes a standby's CURRENT into `dir`, and sets its access.
 [[nodiscard]] rocksdb::Status WriteStandbyCurrent(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const Access& access);
 
-// The standby in one DIR, locked while the object exists.
+// The standby in one DIR. The object holds the standby's lock.
 //
-// Threads: any. Append(), Sync() and UseFiles() may run concurrently. Append()
-//          and Sync() block between CarryInto() and EndCut(), which the same
-//          thread must call; CarryInto() first waits for UseFiles().
-// Errors:  contain the path; kNoSpace if the disk is full; kRefused if another
-//          process has made or replaced DIR. After an error of Append(), Sync()
-//          or EndCut(), or after a failed sync of a WAL, all later calls of the
-//          three fail. A new Open() finds out what DIR contains: after a failed
-//          sync, the disk may have less than this object has received.
+// Threads: any. Append(), Sync() and UseFiles() may run concurrently. Between
+// CarryInto() and EndCut(), which the same thread must call, Append() and
+// Sync() block. CarryInto() first waits for UseFiles() to return.
+// Errors: contain the path; kNoSpace if the disk is full; kRefused if another
+//         process has created or replaced DIR. After an error of Append(),
+//         Sync() or EndCut(), or a failed sync of a WAL, all later calls of
+//         these three fail. A new Open() finds out what DIR contains. After a
+//         failed sync, the disk may have less than this object has received.
 class Standby {
  public:
-  // Opens the standby in `dir`, removes a truncated record, syncs the remaining
-  // bytes, and writes CURRENT if an earlier version did not. OK if `dir` is
-  // missing or empty: exists() is false until a first cut. Damage, including
-  // missing records, is reported by gap(); the damaged files are not changed,
-  // and no mark is written.
+  // Opens the standby in `dir`. Removes a truncated record, syncs the remaining
+  // bytes, and writes CURRENT if an earlier version of sstferry did not. If
+  // `dir` is missing or empty, returns OK, and exists() is false until the
+  // first cut. If a WAL is damaged, or records are missing, returns OK, and
+  // gap() describes the damage. Then changes no damaged file and writes no
+  // mark.
   //   kBusy     another process follows into `dir`
-  //   kRefused  `dir` is not empty, and not a standby, or was promoted, or
+  //   kRefused  `dir` is not empty, and is no standby, or was promoted, or
   //             another program made a database in it
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
-  // Begins a standby that replaces the database in `dir`. No process can open
-  // that database until the first cut has replaced it.
+  // Begins a standby that will replace the database in `dir`. Until the first
+  // cut has replaced the database, no process can open it.
   //   kBusy  a process has the database open
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
@@ -139,98 +145,112 @@ class Standby {
 
   const std::string& dir() const { return dir_; }
   bool exists() const;
-  // Returns true until the first cut has replaced an adopted database.
+  // Returns true if this standby adopts a database, until the first cut has
+  // replaced the database.
   bool adopts() const;
   // Returns the record of the cut in DIR.
   FollowFile record() const;
-  // Returns the position after which the source must send.
+  // Returns the position from which the source must continue.
   FollowPosition position() const;
-  // Returns the end that a promotion would keep if all processes were killed
-  // now and the machine kept running.
+  // Returns the end of the records that a promotion would keep if all processes
+  // were killed now, but the machine kept running.
   StandbyPosition received() const;
-  // Returns the end that a promotion would keep if the machine lost power now.
+  // Returns the end of the records that a promotion would keep if the machine
+  // lost power now.
   StandbyPosition durable() const;
-  // Returns the bytes of DIR's WALs, which an application must replay.
+  // Returns the number of bytes in DIR's WALs, which an application must
+  // replay.
   uint64_t replay_bytes() const;
 
   // Appends the records of a round that was requested with the position
-  // `asked`; none if a cut has changed the position since then. If a
-  // record does not continue the sequence numbers, neither it nor later records
-  // are appended; gap() then says why.
-  //   kCorrupt  the bytes are not complete records, or do not follow `asked`
+  // `asked`. Appends nothing if a cut has changed the position since the
+  // request. If a record does not continue the sequence numbers, appends
+  // neither it nor later records; gap() then says why.
+  //   kCorrupt  the bytes are not complete records, or do not begin at `asked`
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
   Gap gap() const;
-  // Begins to wait for an answer, unless it waits already. Until the answer
-  // arrives, marks record that nothing has arrived for kSourceSilent.
+  // Records that the follower waits for an answer. Does nothing if it is
+  // waiting already. If nothing arrives for kSourceSilent, each new mark
+  // records this, until bytes arrive.
   void Ask();
-  // Stores that bytes have arrived. `is_over`: the request has failed, so no
-  // answer is awaited.
+  // Records that bytes have arrived. `is_over` means that the request has
+  // failed, so that the follower no longer waits for an answer.
   void HearBytes(bool is_over);
-  // Stores what an answer says about the source; the next Sync() records it.
+  // Stores the time of an answer and what it says about the source. The next
+  // Sync() writes this to the disk.
   void Hear(const Round& round);
-  // Stores that the source still responds, for example because bytes of a cut
-  // arrive.
+  // Stores that the source still responds. Called, for example, when bytes of a
+  // cut arrive.
   void HearOn();
-  // Makes durable everything received before the call, and marks it.
+  // Makes durable everything that was received before the call, and writes a
+  // mark.
   [[nodiscard]] rocksdb::Status Sync();
-  // Writes a mark of what is durable already, with what was heard of the source
-  // since the last mark.
+  // Writes a mark with the present durable end, and with what is known about
+  // the source since the last mark.
   [[nodiscard]] rocksdb::Status MarkHeard();
-  // Deletes the note that the source was closed, even from the durable mark.
+  // Deletes the note that the source was closed. If the note is durable, writes
+  // a mark without it.
   [[nodiscard]] rocksdb::Status ForgetClosed();
 
-  // Begins a cut. The cut must prove that the source had all data that the
-  // standby has now.
+  // Begins a cut. KeepUnproven() then checks that the source had all data that
+  // the standby has at this moment.
   //   kBusy     a process has opened the database that the standby adopts
   //   kRefused  another program made a database in DIR
   [[nodiscard]] rocksdb::Status BeginCut();
-  // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` proves that
-  // the source had every byte that DIR had when the cut began. `new_dir` is the
-  // complete next cut except its *record. The proof is that its history
-  // (format/history.h) has these bytes. If it no longer has the WALs, the proof
-  // is that the source compared the bytes itself when it requested the cut for
-  // `reason`. For a new life, `continued` is the beginning of the source's
-  // MANIFEST when it did so (zeros: it did not). If DIR's WALs have more than
-  // the source, they are kept as DIR.sstferry-lost-DATE/; if that is unknown,
-  // as DIR.sstferry-unproven-DATE/, of which only the newest few remain. If
-  // even the last cut may have had more than the source has now, the directory
-  // gets all files of DIR and is a database. It is durable when this returns
-  // OK. *record names the directories. During a scheduled cut, records may be
-  // appended.
-  //   kSourceError  a scheduled cut is of another life of the source
-  //                 (followed_source.h)
+  // Keeps DIR's WALs in a directory next to DIR, unless the source provably had
+  // every byte that DIR had when the cut began. `new_dir` contains the complete
+  // next cut, except its *record.
+  //
+  // The proof is that the history of the cut (format/history.h) contains these
+  // bytes. If the cut no longer has the WALs, `reason` may be the proof: for
+  // most reasons, the source itself compared the bytes shortly before the cut.
+  // If the reason is a new life, `continued` describes the source's MANIFEST at
+  // that comparison (zeros: the source did not compare).
+  //
+  // If DIR's WALs have more records than the source, they are kept in
+  // DIR.sstferry-lost-DATE/. If this is unknown, they are kept in
+  // DIR.sstferry-unproven-DATE/; only the newest few of these directories stay.
+  // If even DIR's cut may have more than the source, the directory gets all
+  // files of DIR and becomes a database. The kept directory is durable when
+  // this returns OK, and *record names it. During a scheduled cut, records may
+  // be appended.
+  //   kSourceError  the cut is a scheduled one, but belongs to another life of
+  //                 the source (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
                                              CutReason reason,
                                              const FollowJudged& continued,
                                              FollowFile* record);
 
-  // Calls `use` with the record of the cut in DIR, and the end of the received
-  // data. Until `use` returns, no cut replaces DIR, and DIR changes only by
-  // bytes that are appended after that end. `use` must not call UseFiles().
+  // Calls `use` with the record of the cut in DIR, and with the end of the
+  // received data. Until `use` returns, no cut replaces DIR. DIR then changes
+  // only by bytes that are appended after this end. `use` must not call
+  // UseFiles().
   //   kCorrupt  DIR is damaged
   using FilesUse =
       std::function<rocksdb::Status(const FollowFile&, const StandbyPosition&)>;
   [[nodiscard]] rocksdb::Status UseFiles(const FilesUse& use);
 
   // --- around the exchange of a cut ------------------------------------------
-  // Links into `new_dir`, the complete next cut, those WALs of DIR that are
-  // longer than the cut's or missing there. If `of_this_life` is false, the cut
-  // is of another life of the source, and needs none of them.
+  // Links WALs of DIR into `new_dir`, which contains the complete next cut.
+  // Links a WAL only if the cut does not have it, or has a shorter one. If
+  // `of_this_life` is false, the cut belongs to another life of the source, and
+  // no WAL is linked.
   //   kRefused      another program made a database in DIR
   //   kCorrupt      a WAL in `new_dir` differs from DIR's
-  //   kSourceError  a WAL in `new_dir` is shorter than DIR's, although a later
-  //                 one has a record: the cut is of another life
+  //   kSourceError  a WAL in `new_dir` is shorter than DIR's, but a later WAL
+  //                 there has a record: the cut belongs to another life
   [[nodiscard]] rocksdb::Status CarryInto(const std::string& new_dir,
                                           bool of_this_life);
-  // Continues with the contents of DIR. `exchanged`: DIR is now the next cut.
+  // Ends a cut. `exchanged` means that DIR is now the next cut; then reads what
+  // DIR contains.
   [[nodiscard]] rocksdb::Status EndCut(bool exchanged);
 
  private:
   struct Wal;
 
   Standby(std::string dir, std::shared_ptr<rocksdb::FileSystem> file_system);
-  // REQUIRES for all functions below: mu_ is locked.
+  // REQUIRES for all functions below: the caller has locked mu_.
   [[nodiscard]] rocksdb::Status LockAdopted();
   [[nodiscard]] rocksdb::Status Load();
   [[nodiscard]] rocksdb::Status OpenNewest();
@@ -270,38 +290,39 @@ class Standby {
   const std::string dir_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
 
-  std::mutex files_mu_;  // locked before sync_mu_; while it is locked, no cut
-                         // replaces DIR
-  std::mutex sync_mu_;  // locked before mu_; one Sync() at a time
+  // Locked before sync_mu_. While it is locked, no cut replaces DIR.
+  std::mutex files_mu_;
+  std::mutex sync_mu_;  // locked before mu_; allows one Sync() at a time
   mutable std::mutex mu_;
   std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
-  std::unique_lock<std::mutex> exchanging_;  // holds files_mu_ during an
-                                             // exchange
-  // Guarded by mu_: all members below.
+  // Holds files_mu_ during an exchange.
+  std::unique_lock<std::mutex> exchanging_;
+  // mu_ guards all members below.
   bool exists_ = false;
   bool adopts_ = false;
-  std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, not in exchanges
+  // Held while adopts_, except during an exchange.
+  std::unique_ptr<DatabaseLock> adopted_;
   rocksdb::Status failed_;
   Descriptor lock_;
-  Descriptor next_lock_;  // lock of the next cut
+  Descriptor next_lock_;  // the lock of the next cut
   FollowFile record_;
   Access access_;  // for new files in DIR
-  std::shared_ptr<Wal> wal_;       // null: no WAL yet
-  std::map<uint64_t, uint64_t> older_;  // number -> bytes of the other WALs
+  std::shared_ptr<Wal> wal_;       // null: there is no WAL
+  // Maps the other WALs' numbers to their bytes.
+  std::map<uint64_t, uint64_t> older_;
   StandbyPosition received_;
   StandbyPosition durable_;
   SourceHeard heard_;
-  SourceHeard marked_heard_;  // as in the last mark
-  // Time since which an answer is awaited and nothing has arrived. Unset: none
-  // is awaited.
+  SourceHeard marked_heard_;  // what the last mark says about the source
+  // Since this time, the follower waits for an answer and nothing has arrived.
+  // Not set: it does not wait for an answer.
   std::optional<std::chrono::steady_clock::time_point> silent_since_;
   std::unique_ptr<Digest128Stream> digest_;  // digest of the newest WAL's bytes
-                                             // so far
-  // Checks the sequence numbers of all WALs. Null: the numbers are unknown.
+  // Checks the sequence numbers of all WALs. Null if the numbers are unknown.
   std::unique_ptr<WalContinuity> continuity_;
   Gap gap_;
   FollowPosition cut_from_;   // position when the cut began; all zero: no cut
-  bool carried_all_ = false;  // all WALs are in the next cut
+  bool carried_all_ = false;  // the next cut has all bytes of DIR's WALs
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories to remove after the cut
 };

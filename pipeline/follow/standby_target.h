@@ -1,5 +1,5 @@
-// Makes cuts for a standby: clones that have a standby's CURRENT and its record
-// (format/follow_file.h).
+// Makes cuts for a standby. A cut is a clone that has a standby's CURRENT and
+// its record (format/follow_file.h).
 #pragma once
 
 #include <string>
@@ -17,24 +17,27 @@ namespace sstferry {
 // A request for a cut.
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
-  std::string note = {};  // from the source: the cause
-  bool exact_filters = false;  // FollowRequest::exact_filters from this cut on
-  // FollowEnd::judged, if the reason is kNewLife.
+  std::string note = {};  // the cause, in the source's words
+  // Value for FollowRequest::exact_filters from this cut on.
+  bool exact_filters = false;
+  // FollowEnd::judged of the answer that required this cut, if the reason is
+  // kNewLife.
   FollowJudged continued = {};
-  // The standby has a fault, perhaps one that could not be recorded: the cut
-  // compares all files that it keeps with the source's.
+  // True: the standby has a fault, which perhaps could not be recorded. Then
+  // the cut compares all files that it keeps with the source's files.
   bool compares = false;
 
-  // Returns true if records that arrive while the cut is built continue it.
+  // Returns true if records may be appended while the cut is built, because the
+  // cut is only scheduled.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
   }
 };
 
-// Sets the options of the pull that makes a cut for the standby; this pull is a
-// swap with the clone method. The pull's hooks keep the standby consistent
-// across the exchange. If `audit` is not null, they also call it to link and
-// copy what it compares after the exchange. `standby` and `audit` must outlive
+// Sets the options of the pull that makes a cut for the standby. This pull is a
+// swap with the clone method. Its hooks call `standby` before and after the
+// exchange, so that no record is lost. If `audit` is not null, the hook before
+// the exchange also calls audit->Prepare(). `standby` and `audit` must outlive
 // the pull.
 //   kBusy  a process has opened the database that the standby adopts
 [[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,

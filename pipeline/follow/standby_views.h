@@ -1,21 +1,22 @@
-// Views of a standby that is followed: databases of hard links, which
-// applications open for reading only.
+// Views of a running standby. A view is a database of hard links, which
+// applications open only for reading.
 //
-//   DIR.view/current                      link to the newest view
-//   DIR.view/sstferry.view-MOMENT-N/      a view, with its moment (microseconds
-//                                         by the source's clock) and a number
-//                                         that no other view has had
+//   DIR.view/current                      symbolic link to the newest view
+//   DIR.view/sstferry.view-MOMENT-N/      a view; MOMENT is the moment that it
+//                                         shows (microseconds by the source's
+//                                         clock), and N a number that no other
+//                                         view has had
 //   DIR.view/sstferry.making/             a view that is being made
 //   DIR.view/sstferry.next                the link that becomes `current`
 //
 // A view is the database that a promotion would have made at one moment. It is
-// made and synced as sstferry.making and then renamed; only after that, one
-// rename makes `current` lead to it. So after a crash every view's name leads
-// to a complete view, and `current` leads to the newest view or the one before.
+// made and synced as sstferry.making and then renamed. Only after that, one
+// rename makes `current` lead to it. So after a crash every view is complete,
+// and `current` leads to the newest view or to the one before it.
 //
 // A view contains no link to a file to which the standby still appends.
 //
-// All names in DIR.view are made and removed through a descriptor of that
+// All names in DIR.view are created and removed through a descriptor of that
 // directory. This account owns the directory, and no other account may write in
 // it.
 #pragma once
@@ -52,7 +53,7 @@ std::string ToText(const ViewName& name);
 [[nodiscard]] bool FindNewestView(const std::string& dir, ViewName* name);
 
 struct StandbyViewsOptions {
-  std::string dir;  // the standby's directory
+  std::string dir;  // directory of the standby
   std::chrono::milliseconds every{0};
   uint32_t keep = 6;
   std::shared_ptr<rocksdb::FileSystem> file_system;
@@ -61,15 +62,16 @@ struct StandbyViewsOptions {
 
 // Makes and removes the views of one standby.
 //
-// Threads: Begin() starts a thread that calls Make() and RemoveOld(); without
-//          it, another thread may call them. All other functions: any.
+// Threads: Begin() starts a thread that calls Make() and RemoveOld(). Without
+// Begin(), one other thread may call these two. Any thread may call the other
+// functions.
 class StandbyViews {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Checks DIR.view, if it exists. `standby` must outlive this object.
-  //   kRefused  it is no directory, contains other files, or another account
-  //             owns it or may write there
+  //   kRefused  DIR.view is no directory, contains other files, belongs to
+  //             another account, or can be written by another account
   [[nodiscard]] static rocksdb::Status Open(
       const StandbyViewsOptions& options, Standby* standby,
       std::unique_ptr<StandbyViews>* views);
@@ -77,28 +79,28 @@ class StandbyViews {
   StandbyViews(const StandbyViews&) = delete;
   StandbyViews& operator=(const StandbyViews&) = delete;
 
-  // Starts the thread that makes a view every options.every while the source
-  // confirms the standby's contents.
+  // Starts a thread that makes a view at each interval options.every. It makes
+  // none while the source does not confirm the standby's contents.
   [[nodiscard]] rocksdb::Status Begin();
-  // Stops the thread's work, permanently.
+  // Stops the thread permanently.
   void Cancel() { stop_.Stop(); }
 
   // Stores whether the source has confirmed that its records continue the
-  // standby's contents. A cut is a confirmation, too.
+  // standby's contents. A cut also confirms this.
   void SetConfirmed(bool is_confirmed);
 
-  // Makes a view of the standby's current contents. If the newest view already
+  // Makes a view of the standby's present contents. If the newest view already
   // shows them, returns OK and sets *made to false.
   //   kCorrupt      the standby is known to be damaged or different
-  //   kSourceError  the source has not confirmed the contents, or their moment
-  //                 is unknown
-  //   kRefused      as Open()
+  //   kSourceError  the source has not confirmed the contents, or it is unknown
+  //                 which moment they show
+  //   kRefused      as for Open()
   [[nodiscard]] rocksdb::Status Make(bool* made);
-  // Removes leftovers of crashes, and views that were replaced more than
-  // keep * every ago. Errors: as Open().
+  // Removes leftovers of crashes. Removes views that were replaced more than
+  // keep * every ago. Returns the errors of Open().
   [[nodiscard]] rocksdb::Status RemoveOld();
 
-  // Sets the members of the state about views.
+  // Sets those members of *state that describe views.
   void AddTo(StandbyState* state) const;
 
  private:
@@ -109,7 +111,8 @@ class StandbyViews {
 
   StandbyViews(const StandbyViewsOptions& options, Standby* standby);
   std::string PathOf(const std::string& name) const;
-  // Replaces the path of the open directory in a message by DIR.view.
+  // Returns the status with DIR.view in its message instead of the path of the
+  // open descriptor.
   rocksdb::Status Shown(const rocksdb::Status& status) const;
   [[nodiscard]] rocksdb::Status OpenDirectory(bool creates);
   [[nodiscard]] rocksdb::Status CheckNames(std::vector<std::string>* names);
@@ -128,16 +131,16 @@ class StandbyViews {
 
   // Used only by the thread that makes views.
   Descriptor directory_;       // view_dir_, opened
-  bool is_loaded_ = false;     // the three members below are valid
+  bool is_loaded_ = false;     // true: the three members below are set
   std::string current_;        // name of the newest view; empty: none
   std::vector<OldView> old_;
   uint64_t last_number_ = 0;
-  Clock::time_point due_ = Clock::now();  // when the next view is due
-  StandbyPosition made_at_;    // contents of the newest view
-  FollowFile made_of_;         // the cut of that view
+  Clock::time_point due_ = Clock::now();  // the next view is due at this time
+  StandbyPosition made_at_;    // end of the records in the newest view
+  FollowFile made_of_;         // record of the cut in the newest view
 
   mutable std::mutex mu_;
-  bool is_confirmed_ = false;  // guarded by mu_, all below
+  bool is_confirmed_ = false;  // guarded by mu_, like all members below
   uint64_t moment_micros_ = 0;
   uint64_t made_ = 0;
   std::string problem_;
