@@ -1,7 +1,7 @@
 // Connects to a source by any kind of address: a server, a directory reached
-// through ssh, a local directory, or an archive. For the last two it starts a
-// server in this process with an in-memory transport, so that all sources are
-// handled alike.
+// through ssh, a local directory, or an archive. For a local directory or an
+// archive, this process runs its own server, and connects to that server in
+// memory. So the callers handle all kinds of sources alike.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,14 @@ namespace sstferry {
 
 struct EndpointOptions : SourceAccess {
   SourceAddress address;
-  // The address is a local directory that contains databases. (Over ssh the
-  // other side detects this.)
+  // True: the address is a local directory that contains databases. Not used
+  // for a directory reached through ssh, because the remote sstferry finds this
+  // out.
   bool is_tree = false;
   uint32_t lanes = 4;
-  std::string command;  // command line, for messages; may be empty
-  uint64_t max_held_bytes = 1'000'000'000;  // for a followed directory
+  std::string command;  // command line for messages; may be empty
+  // Maximum bytes of deleted WALs that a followed source keeps readable.
+  uint64_t max_held_bytes = 1'000'000'000;
 };
 
 inline EndpointOptions EndpointFor(const SourceAddress& address,
@@ -35,7 +37,8 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   return endpoint;
 }
 
-// Makes a StoreOptions::on_retry that logs a warning; null if `log` is null.
+// Returns a function for StoreOptions::on_retry that logs a warning. Returns
+// null if `log` is null.
 inline std::function<void(const std::string&)> RetryLog(
     const LogFunction& log) {
   if (!log) {
@@ -46,8 +49,9 @@ inline std::function<void(const std::string&)> RetryLog(
   };
 }
 
-// Lets several operations share one dialer. Each operation has its own object
-// of this class; Close() of one object does not stop the others.
+// Lets several operations share one dialer. Each operation has its own
+// BorrowedDialer. If one operation closes its BorrowedDialer, the other
+// operations can still dial.
 class BorrowedDialer : public Dialer {
  public:
   explicit BorrowedDialer(Dialer* dialer) : dialer_(dialer) {}
@@ -67,11 +71,11 @@ class BorrowedDialer : public Dialer {
 
 // A source that can be dialed.
 //
-// Ownership: owns the dialer and the server in this process. The destructor
-//            removes its snapshot unless it is retained for an interrupted
-//            pull.
-// Threads:   made and destroyed by one thread; dialer() is as thread-safe as
-//            Dialer.
+// Ownership: owns the dialer and, for a local source, the server. The
+// destructor removes the server's snapshot, unless the server retains the
+// snapshot for an interrupted pull.
+// Threads: one thread creates and destroys the object; dialer() is as
+//          thread-safe as Dialer.
 class Endpoint {
  public:
   [[nodiscard]] static rocksdb::Status Open(const EndpointOptions& options,
@@ -85,8 +89,9 @@ class Endpoint {
   Endpoint() = default;
   std::string name_;
   std::unique_ptr<Dialer> dialer_;
-  std::shared_ptr<SnapshotOrigin> origin_;  // for an archive
-  std::unique_ptr<SourceServer> server_;  // null for a remote server
+  // Null unless the source is an archive.
+  std::shared_ptr<SnapshotOrigin> origin_;
+  std::unique_ptr<SourceServer> server_;  // null if the source is remote
   std::thread server_thread_;
 };
 

@@ -1,4 +1,4 @@
-// Reads the keys of one side of a verify, with digests of the values.
+// Reads the keys of one side of a verify, with a digest of each value.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ class EntryStream {
     request_.interval = interval;
   }
 
-  // Moves to the next entry; *entry is null at the end.
+  // Moves to the next entry. Sets *entry to null after the last entry.
   [[nodiscard]] rocksdb::Status Next(const EntryDigest** entry) {
     if (at_ == page_.entries.size() && !page_.complete) {
       RETURN_IF_ERROR(
@@ -44,8 +44,9 @@ class EntryStream {
   }
 
  private:
-  // Checks that keys ascend. Otherwise entries could repeat forever, and keys
-  // of the two sides would be paired incorrectly.
+  // Checks that the side sends its keys in ascending order. Otherwise its
+  // entries could repeat forever, or a key could be compared with the wrong
+  // key.
   [[nodiscard]] rocksdb::Status CheckOrder() const {
     const std::string* before =
         request_.after.has_value() ? &*request_.after : nullptr;

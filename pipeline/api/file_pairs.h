@@ -10,18 +10,19 @@
 
 namespace sstferry {
 
-// The same unit of the same file at both sides.
+// A unit (a piece of a file) that both sides have.
 struct FilePair {
   CloneFile file;
   uint64_t bytes = 0;
-  uint32_t left = 0;  // index of the unit at the left side
+  uint32_t left = 0;  // index among the left side's units
   uint32_t right = 0;
 };
 
-// Pairs the units of all tables and blob files. WALs are not paired, because
-// the compared content digest covers them; MANIFESTs are not, because each open
-// changes them. Returns an error if the sides do not have the same files; its
-// message is the end of a sentence that says why.
+// Pairs the units of all tables and blob files. Does not pair WALs, because the
+// compared content digest covers them. Does not pair MANIFESTs, because each
+// open of a database changes its MANIFEST. If the sides do not have the same
+// files, returns an error; callers append its message to a sentence as the
+// reason.
 [[nodiscard]] rocksdb::Status PairFiles(const FileSet& left,
                                         const FileSet& right,
                                         std::vector<FilePair>* pairs);

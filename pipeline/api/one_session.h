@@ -1,5 +1,5 @@
-// Opens a control connection for one request, which can be cancelled at any
-// time.
+// Opens a control connection for one request. Another thread can cancel the
+// request at any time.
 #pragma once
 
 #include <chrono>
@@ -14,18 +14,19 @@
 
 namespace sstferry {
 
-// Returns options for a single attempt with these timeouts. `deadline` limits
-// the whole request; 0: no limit.
+// Returns options for a single attempt with these timeouts. `deadline` is the
+// maximum time for the whole request; 0 means no limit.
 SourceLinkOptions AskOnce(const Timeouts& timeouts,
                           std::chrono::milliseconds deadline);
 
 // Runs one request.
 //
-// Threads: Run() from one thread, once; Cancel() from any.
+// Threads: one thread calls Run(), once; any thread may call Cancel().
 class OneSession {
  public:
-  // Connects, calls `ask`, and sends the result to the source at `place`. The
-  // dialer must outlive the call. Returns kCancelled after Cancel().
+  // Connects, calls `ask`, and reports the result to the source. If the result
+  // is a failure, the report says that it occurred at `place`. The dialer must
+  // outlive the call. Returns kCancelled after Cancel().
   [[nodiscard]] rocksdb::Status Run(
       Dialer* dialer, const SourceLinkOptions& options,
       const FailurePlace& place,
@@ -37,7 +38,7 @@ class OneSession {
 
   FirstFailure failure_{[this] { CloseLink(); }};
   std::mutex mu_;
-  std::unique_ptr<SourceLink> link_;  // set under mu_; null: no request runs
+  std::unique_ptr<SourceLink> link_;  // guarded by mu_; null: no request runs
 };
 
 }  // namespace sstferry

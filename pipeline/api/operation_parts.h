@@ -23,30 +23,32 @@ namespace sstferry {
 // Makes the operation that lists the names that options.source serves.
 std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 
-// Makes a pull that connects through `dialer`, which must outlive the pull, and
-// requests options.source.name from the source.
+// Makes a pull of the database options.source.name. The pull connects through
+// `dialer`, which must outlive the pull.
 std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
                                            Dialer* dialer);
 
-// Makes a drill: a clone of options.source next to options.target_dir, which
-// must be missing or empty and is not changed. `drill` is called with the new
-// database's directory once the database is complete, compared (with
-// options.verify) and durable; then everything is removed, also after a
-// failure. `dialer` as in MakePullThrough(), or null.
+// Makes a drill, which tests that a source can be restored. The drill clones
+// options.source into a directory next to options.target_dir, calls `drill`
+// with this directory, and then removes the directory, even after a failure.
+// Before the call, the clone is complete, durable and, with options.verify,
+// compared. options.target_dir must be missing or empty, and is not changed.
+// `dialer` is null, or as for MakePullThrough().
 //   kRefused  an unfinished pull into options.target_dir can still be resumed
 std::unique_ptr<Operation> MakeDrill(
     const PullOptions& options,
     std::function<rocksdb::Status(const std::string& directory)> drill,
     Dialer* dialer = nullptr);
 
-// Returns the endpoint of a pull's source.
+// Returns the options that open the source of a pull.
 inline EndpointOptions EndpointFor(const PullOptions& options) {
   EndpointOptions endpoint =
       EndpointFor(options.source, options.lanes, options);
   endpoint.command = options.command_line;
   if (options.source.is_archive() && endpoint.snapshot_dir.empty() &&
       !options.target_dir.empty()) {
-    // A restore of a part makes its private database next to the target.
+    // A restore of a part of a database first makes a temporary database, which
+    // is put next to the target.
     std::error_code error;
     std::filesystem::path target =
         std::filesystem::absolute(options.target_dir, error)
@@ -73,8 +75,8 @@ inline rocksdb::Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
 }
 
-// Gives progress() and Cancel() safe access to the running worker. Adds the
-// progress of earlier workers to the current one, so that progress only grows.
+// Gives progress() and Cancel() safe access to the running worker. progress()
+// adds up all workers so far, so that it never decreases.
 template <typename Worker>
 class WorkerSlot {
  public:
@@ -96,7 +98,7 @@ class WorkerSlot {
       worker_->Cancel();
     }
   }
-  // Allows later workers to run after Cancel().
+  // Allows later workers to run, although Cancel() was called.
   void Renew() {
     std::lock_guard<std::mutex> lock(mu_);
     cancelled_ = false;
@@ -105,7 +107,8 @@ class WorkerSlot {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? Behind(worker_->progress()) : last_;
   }
-  // Reads the value under the lock, so that the latest value takes effect.
+  // Loads `bytes_per_sec` only after locking, so that the worker gets the
+  // latest rate.
   void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
     std::lock_guard<std::mutex> lock(mu_);
     if (worker_ != nullptr) {
@@ -130,7 +133,7 @@ class WorkerSlot {
   }
 
   mutable std::mutex mu_;
-  Worker* worker_ = nullptr;  // guarded by mu_, like all below
+  Worker* worker_ = nullptr;  // guarded by mu_, like all members below
   Progress last_;
   bool cancelled_ = false;
 };

@@ -1,5 +1,5 @@
-// Takes one cut of a standby: pulls a clone from a source and replaces DIR with
-// it by exchanging the directories.
+// Takes one cut of a standby: pulls a clone from the source, and exchanges the
+// standby's directory with the clone's directory.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,11 @@
 
 namespace sstferry {
 
-// Runs the cut; another thread may cancel it through `slot`. `options` describe
-// a pull from database `source_name` at the source that `dialer` reaches; this
-// function sets the options specific to a cut. Ends `audit`, unless null,
-// before the cut and prepares the next audit, which the caller begins.
+// Takes a cut. Another thread may cancel it through `slot`. `dialer` reaches
+// the source, and `source_name` is the name of the database there. This
+// function replaces all values in `options` that a cut requires. If `audit` is
+// not null, stops the running audit before the cut, and prepares the next
+// audit. The caller then starts the next audit.
 [[nodiscard]] rocksdb::Status MakeStandbyCut(const PullOptions& options,
                                              const CutRequest& request,
                                              const std::string& source_name,
@@ -26,10 +27,10 @@ namespace sstferry {
                                              Summary* summary,
                                              StandbyAudit* audit = nullptr);
 
-// Completes a first cut that was killed after it had replaced an adopted
-// database: gives that database the name under which it is kept next to `dir`.
-// Returns OK if there is no such database.
-//   kBusy  another process works on the directory
+// Completes the first cut of an earlier run that was killed after the cut had
+// replaced an adopted database. Renames that database to the name next to `dir`
+// under which it is kept. Returns OK if there is no such database.
+//   kBusy  another process uses the workspace of `dir`
 [[nodiscard]] rocksdb::Status KeepAdopted(
     const std::string& dir,
     const std::shared_ptr<rocksdb::FileSystem>& file_system,

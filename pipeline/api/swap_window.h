@@ -1,6 +1,7 @@
-// Lets several swaps exchange their directories during one pause of the
-// application. The application is stopped once, when each swap either has its
-// new database or has failed, and is started once.
+// Lets several swaps exchange their directories while the application is
+// stopped only once. The `before` hook, which stops the application, runs when
+// each swap has either completed its new database or failed. The `after` hook,
+// which starts the application, runs after the last exchange.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +14,12 @@
 
 namespace sstferry {
 
-// Runs the hooks once for several swaps.
+// Runs each of two hooks once for several swaps.
 class SwapWindow {
  public:
-  // The hooks receive `target_dir` instead of a swap's own directory, and may
-  // be null. `waits` is called when a swap starts to wait for the others.
+  // Both hooks may be null. They receive `target_dir` instead of the directory
+  // of a single swap. The window calls `waits` when a swap begins to wait for
+  // the other swaps.
   SwapWindow(std::string target_dir, size_t swaps, SwapHook before,
              SwapHook after, std::function<void()> waits)
       : target_dir_(std::move(target_dir)),
@@ -26,16 +28,18 @@ class SwapWindow {
         waits_(std::move(waits)),
         to_come_(swaps) {}
 
-  // Blocks until all other swaps have called Before() or ended, and the hook
-  // has run.
-  //   kCancelled  event.stopped() returned true first; After() is still called
+  // Blocks until all other swaps have called Before() or EndedWithout(), and
+  // the `before` hook has run. Returns the result of the hook.
+  //   kCancelled  event.stopped() returned true before that; the swap must call
+  //               After() nevertheless
   [[nodiscard]] rocksdb::Status Before(const SwapEvent& event);
-  // Blocks until all swaps that were in Before() have called After(), and the
-  // hook has run.
+  // Blocks until all swaps that called Before() have called After(), and the
+  // `after` hook has run. Returns the result of the hook.
   [[nodiscard]] rocksdb::Status After(const SwapEvent& event);
-  // Runs the `after` hook now, for an exchange that an earlier run made.
+  // Runs the `after` hook immediately, because an earlier run was killed after
+  // its exchange.
   [[nodiscard]] rocksdb::Status AfterEarlier(const SwapEvent& event);
-  // Reports that a swap has ended without calling Before().
+  // Reports that a swap has ended before it called Before().
   void EndedWithout();
 
  private:
@@ -49,11 +53,11 @@ class SwapWindow {
   std::mutex mu_;
   std::condition_variable changed_;
   size_t to_come_;        // guarded by mu_, like all below
-  size_t inside_ = 0;     // swaps between Before() and After()
-  bool has_begun_ = false;   // before_ runs or has run
-  bool is_open_ = false;     // before_ has run
-  bool is_closed_ = false;   // after_ has run
-  bool exchanged_ = false;   // any swap exchanged its directories
+  size_t inside_ = 0;     // swaps that have called Before() and not yet After()
+  bool has_begun_ = false;   // the `before` hook runs or has run
+  bool is_open_ = false;     // the `before` hook has run
+  bool is_closed_ = false;   // the `after` hook has run
+  bool exchanged_ = false;   // at least one swap exchanged its directories
   rocksdb::Status before_status_;
   rocksdb::Status after_status_;
 };

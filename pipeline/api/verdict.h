@@ -1,5 +1,5 @@
-// Explains a difference between two databases: if writes at the source since
-// the pull can be the cause, and which command to run next.
+// Explains a difference between two databases: whether writes at the source
+// since the pull can be the cause, and which command to run next.
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,42 @@
 
 namespace sstferry {
 
-// One side's snapshot.
+// Facts about one side of a comparison.
 struct JudgedSide {
   SourceAddress address;
-  std::string access;  // AccessWords() of the address
+  std::string access;  // AccessWords(address)
   std::string database_id;
   uint64_t sequence = 0;
-  std::optional<LastTransfer> record;  // set if the directory has a record
-  // Families that the other side does not have.
+  // Set if the directory has the record of a pull.
+  std::optional<LastTransfer> record;
+  // Column families that the other side does not have.
   std::vector<std::string> families_only_here;
 };
 
 struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
-  // The copy must be wrong: neither writes at the source, nor an older state of
-  // it, nor data that was not pulled can be the cause.
+  // True: the copy is wrong. Nothing else explains the difference: no writes at
+  // the source, no older state of the source, and no data that was not pulled.
   bool is_fault = false;
-  std::string reason;  // a sentence with the compared sequences
-  // The command that makes the copy equal, or that compares what can be
-  // compared; empty: unknown.
+  std::string reason;  // one sentence, with the sequence numbers of both sides
+  // A command to run next. It makes the copy equal, or compares only the data
+  // that was pulled. Empty: no command is known.
   std::string next;
-  // A sentence about families that a refresh would not remove; empty: none.
+  // A sentence about column families of the copy that a refresh keeps. Empty:
+  // there are none.
   std::string beyond_repair;
 };
 
 // Returns true if `copy` has a record of a pull from the database of `origin`,
-// was not promoted since, and the record has the snapshot's sequence number. If
-// `origin` is a copy with the id of its own source (--keep-identity), the
-// record must also name its address: otherwise both may be copies of that
-// source.
+// and was not promoted after that pull. The record must contain the sequence
+// number of the pulled snapshot. `origin` may itself be a copy that has the
+// database id of its source (--keep-identity). Then the record must also
+// contain the address of `origin`, because both sides could be copies of the
+// same source.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
-// Returns the verdict on two sides that differ, compared with `selection`.
+// Returns the verdict on two sides that differ. Only the data in `selection`
+// was compared.
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
                         const Selection& selection);
 

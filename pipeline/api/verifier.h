@@ -1,11 +1,13 @@
 // Compares two sides in one of two ways.
 //
-// As files: if both sides have the same files (by identity), each side reads
-// and checks its files, and the digests of the files' bytes are compared. Needs
-// no comparator. Entry by entry: first compares one digest per interval, then
-// the keys of intervals whose digests differ.
+// As files: possible if both sides have the same files (by identity). Each side
+// reads and checks its files, and the verifier compares the digests of the
+// files' bytes. This needs no comparator.
 //
-// The loop over digests is shared with a pull's --verify (digest_comparison.h).
+// Entry by entry: first compares one digest per key interval. If two digests
+// differ, compares the keys in that interval.
+//
+// A pull with --verify uses the same loop over digests (digest_comparison.h).
 #pragma once
 
 #include <atomic>
@@ -34,43 +36,47 @@ namespace sstferry {
 struct VerifySide {
   std::string label;  // "left", "right"
   JudgedSide judged;  // facts for the verdict if the sides differ
-  // Known fault of a directory before its snapshot was taken.
+  // The fault that was recorded for the directory before the snapshot was
+  // taken.
   HealthFile known;
   std::string database;
   Plan plan;
   std::unique_ptr<SourceLink> link;
-  std::atomic<bool> is_corrupt{false};  // it reported damage of its files
+  // true: this side reported damage of its files.
+  std::atomic<bool> is_corrupt{false};
 };
 
 enum class ComparedAs { kFiles, kEntries };
 
-// Findings of a verify about a local replica.
+// What a verify found out about a local replica.
 struct ReplicaFinding {
-  std::string directory;  // empty: no local replica, or nothing was found out
+  std::string directory;  // empty: no local replica, or no finding
   ReplicaFault fault = ReplicaFault::kNone;
   // All bytes of its files were compared. A comparison of entries does not read
   // every block of a file, for example no filter.
   bool read_files = false;
-  // The directory's record and known fault before its snapshot was taken. Both
-  // may have changed while it was compared.
+  // The directory's record and its recorded fault, both read before the
+  // snapshot was taken. Another process may have changed them during the
+  // comparison.
   LastTransfer record;
   HealthFile known;
 };
 
 // Compares two sides.
 //
-// Threads: Run() from one thread, once; Cancel() and progress() from any.
+// Threads: one thread calls Run(), once; any thread may call Cancel() and
+// progress().
 class Verifier {
  public:
-  // Borrows the dialers.
+  // Borrows `left` and `right`.
   Verifier(const VerifyOptions& options, ComparedAs compared, Dialer* left,
            const std::string& left_name, Dialer* right,
            const std::string& right_name);
   ~Verifier();
 
-  // Returns kDifferent if the sides differ, or kChangedSince if writes since a
-  // recorded pull can explain the difference. The summary lists the
-  // differences.
+  // Compares the sides. Returns kChangedSince if they differ and writes since a
+  // recorded pull can explain this; kDifferent if they differ otherwise. The
+  // summary lists the differences.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
@@ -92,18 +98,18 @@ class Verifier {
   [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
   void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  // Returns what is now known about a local replica.
+  // Returns what the comparison found out about a local replica.
   ReplicaFinding Find(const rocksdb::Status& status) const;
-  // Tells both sides how the comparison ended, and disconnects.
+  // Sends both sides the result of the comparison, and disconnects.
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
-  // Position of a difference in the report: {0, ...} for families that only one
-  // side has, then {n + 1, ...} for keys of part n.
+  // Sort key of a difference in the report. {0, i}: a column family that only
+  // one side has. {n + 1, i}: a key of part n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
-  // Counts a difference. Returns the summary to fill in; null: the difference
-  // is not shown.
+  // Counts a difference. Returns the entry of the summary to fill in, or null
+  // if the report does not list this difference.
   DifferenceSummary* AddDifference(const Place& place);
   void ReadFaults();
   void ReadRecords(bool pinned);
@@ -116,10 +122,11 @@ class Verifier {
   FirstFailure failure_;
   VerifySide left_;
   VerifySide right_;
-  // Left family index -> index of the same family at the right side.
+  // Maps the index of a column family at the left side to its index at the
+  // right side.
   std::vector<uint32_t> right_family_;
   std::vector<const rocksdb::Comparator*> orders_;
-  std::vector<FilePair> pairs_;  // when compared as files
+  std::vector<FilePair> pairs_;  // used only if the sides are compared as files
   ReplicaFinding finding_;
   std::atomic<bool> has_compared_{false};
   std::atomic<uint64_t> planned_bytes_{0};
@@ -128,11 +135,11 @@ class Verifier {
   std::atomic<bool> finished_{false};
 
   mutable std::mutex mu_;
-  uint64_t entries_left_ = 0;  // guarded by mu_, like all below
+  uint64_t entries_left_ = 0;  // guarded by mu_, like all members below
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;
-  // The differences to show: the first ones in report order.
+  // The listed differences: the first ones in the order of the report.
   std::map<Place, DifferenceSummary> first_;
 };
 
