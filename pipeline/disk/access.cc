@@ -52,8 +52,8 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// Returns this process's umask. If the kernel does not report it (before 4.7),
-// returns all bits except the owner's.
+// Returns this process's umask. Linux before 4.7 does not report it; then
+// returns a umask that removes all permissions except the owner's.
 uint32_t Umask() {
   std::istringstream status(ReadProc("self/status"));
   std::string line;
@@ -70,8 +70,7 @@ Access AccessOf(const struct stat& info) {
   return {info.st_uid, info.st_gid, info.st_mode & 07777};
 }
 
-// Returns the access that mkdir() gives a directory that only its owner may
-// write.
+// Returns what mkdir() sets for a directory that only its owner may write.
 Access OrdinaryDirectory(const std::string& parent) {
   Access access;
   access.mode = kOwnerMayAll | (0055 & ~Umask());
@@ -83,9 +82,9 @@ Access OrdinaryDirectory(const std::string& parent) {
   return access;
 }
 
-// Returns true if this process may set this owner and group on files in
-// `parent`. Tries it with an unnamed file; if the file system does not support
-// unnamed files, compares ids.
+// Returns true if this process may give files in `parent` this owner and group.
+// Tries it with an unnamed temporary file. If the file system does not support
+// such files, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
   const Descriptor file = OpenLinked(parent, O_TMPFILE | O_RDWR, 0600);
   if (file.is_open()) {
@@ -135,7 +134,9 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
           (has_owner ? "that owner" : "a member of that group") + what_to_do);
 }
 
-// Sets the access of each file and directory right after it is created.
+// Sets owner, group and mode of each new file and directory immediately after
+// creating it.
+//
 // Threads: any.
 class AccessFileSystem : public rocksdb::FileSystemWrapper {
  public:
@@ -174,8 +175,8 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
     return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
                                                       : status;
   }
-  // Creates the file before locking it, because closing any descriptor of a
-  // locked file would release the lock.
+  // Creates the file first, and locks it afterwards. The order matters: closing
+  // any descriptor of a locked file would release the lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -198,7 +199,7 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
             path[workspace_dir_.size()] == '/');
   }
 
-  // Sets the access of a new, still empty file.
+  // Sets owner, group and mode of a new file while the file is still empty.
   IOStatus AdmitFile(const std::string& name,
                      std::unique_ptr<FSWritableFile>* file) const {
     Access access = kPrivateFile;
@@ -253,8 +254,9 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
   access->owner = options.target_owner.value_or(access->owner);
   access->group = options.target_group.value_or(access->group);
   access->mode = options.target_mode.value_or(access->mode);
-  // The files' mode can differ from the directory's: applications often have
-  // files with 0644 in a directory with 0700.
+  // Keeps the mode of existing files, because it can differ from the
+  // directory's mode. For example, many applications have files with 0644 in a
+  // directory with 0700.
   const std::string file =
       target + "/" + (options.adopts_old ? "CURRENT" : kFollowFileName);
   if (is_there && !options.target_mode &&
@@ -322,7 +324,7 @@ Status SetAccess(const std::string& path, const Access& access,
         (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
         (access.group == Access::kAsMade || access.group == info.st_gid);
     differs = !owned || access.mode != (info.st_mode & 07777);
-    // Sets the mode last, because fchown() clears some of its bits.
+    // Sets the mode last, because fchown() clears some bits of it.
     done = (owned || fchown(file.get(), access.owner, access.group) == 0) &&
            (!differs || fchmod(file.get(), access.mode) == 0);
   }

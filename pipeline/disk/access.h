@@ -27,8 +27,8 @@ struct Access {
   uint32_t owner = kAsMade;
   uint32_t group = kAsMade;
   uint32_t mode = 0;  // permission bits
-  uint32_t file_mode = kAsMade;  // of the directory's files; kAsMade: from
-                                 // `mode`
+  // Mode of the files in the directory. kAsMade: derived from `mode`.
+  uint32_t file_mode = kAsMade;
   // Returns the access of files in a directory with this access.
   Access OfFiles() const {
     return {owner, group, file_mode == kAsMade ? mode & 0666 : file_mode};

@@ -22,13 +22,14 @@ using rocksdb::Status;
 constexpr char kAccessList[] = "system.posix_acl_access";
 constexpr char kDefaultList[] = "system.posix_acl_default";
 constexpr char kLabels[] = "security.";
-// The kernel computes this digest for each inode, so it is not copied.
+// Not copied: the kernel computes this digest for each inode.
 constexpr char kOfTheInode[] = "security.evm";
 // The kernel's limits.
 constexpr size_t kMaxNamesBytes = 64u << 10;
 constexpr size_t kMaxValueBytes = 64u << 10;
-// Flags of chattr(1) that the new directory gets. Others are not copied: an
-// immutable directory, for example, cannot be exchanged at all.
+// Only these flags of chattr(1) are copied to the new directory. Other flags
+// make no sense there. For example, an immutable directory could not be
+// exchanged.
 constexpr int kKeptFlags = FS_COMPR_FL | FS_NOCOMP_FL | FS_NOCOW_FL |
                            FS_NOATIME_FL | FS_NODUMP_FL | FS_SYNC_FL |
                            FS_DIRSYNC_FL;
@@ -39,7 +40,8 @@ bool IsInherited(const std::string& name) {
   return name == kDefaultList || name.starts_with(kLabels);
 }
 
-// Returns true if the error means that the file system has no such attributes.
+// Returns true if the error means that the file system does not support such
+// attributes.
 bool HasNone(int error) {
   return error == ENOTSUP || error == ENOTTY;
 }
@@ -84,7 +86,8 @@ class Copier {
       }
       const ssize_t found =
           fgetxattr(directory, name.c_str(), value.data(), value.size());
-      if (found < 0 && errno == ENODATA) continue;  // removed meanwhile
+      // Removed since the names were listed.
+      if (found < 0 && errno == ENODATA) continue;
       if (found < 0) {
         return Refused("attribute " + Printable(name), "read", errno);
       }

@@ -28,8 +28,8 @@ using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";  // prefix of CURRENT's contents
 
-// Returns true for directories that RocksDB makes: archived WALs, and files
-// that a repair moved away.
+// Returns true for the directories that RocksDB creates in a database. One
+// contains archived WALs, the other contains files that a repair moved away.
 bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
@@ -39,11 +39,12 @@ Status Refused(const std::string& dir, const std::string& what,
   return MakeStatus(EndState::kRefused, "target " + dir + what, next);
 }
 
-// Refuses a database whose WALs are in another directory: the next process that
-// opens TARGET_DIR would replay them. Ignores the WAL directory in OPTIONS if
-// no process has ever opened the database: it may be a copy whose OPTIONS name
-// the original's WAL directory. Such a database has no LOCK, or is a standby,
-// in which RocksDB leaves a LOCK although it refuses to open it.
+// Refuses a database whose WALs are in another directory, because the new
+// database would replay them. Ignores the WAL directory in OPTIONS if no
+// process has ever opened the database. Such a database may be a copy, and its
+// OPTIONS may name the original's WAL directory. It either has no LOCK file, or
+// is a standby; RocksDB creates a LOCK file in a standby although it then
+// refuses to open it.
 Status CheckWals(const std::string& dir) {
   std::error_code error;
   std::string wal_dir;
@@ -58,7 +59,8 @@ Status CheckWals(const std::string& dir) {
   if (wal_dir.empty() || IsSameDirectory(wal_dir, dir)) {
     return Status::OK();
   }
-  // A directory that is missing now may be there when the new database opens.
+  // Refuses a missing directory, too, because it may exist again when the new
+  // database opens. For example, its volume may be mounted later.
   const bool is_missing = !fs::exists(wal_dir, error) && !error;
   return Refused(dir, " has its write-ahead log in " + wal_dir +
                           (is_missing ? ", which is missing (is its volume "
@@ -71,8 +73,9 @@ Status CheckWals(const std::string& dir) {
 
 }  // namespace
 
-// Takes an open file description lock. It conflicts with RocksDB's lock even
-// within this process, and no other descriptor's close releases it.
+// Takes an open file description lock (F_OFD_SETLK). It conflicts with
+// RocksDB's lock even if the same process has that lock. Closing another
+// descriptor of the file does not release it.
 Status DatabaseLock::Take(const std::string& dir, bool makes) {
   const std::string path = dir + "/LOCK";
   const std::string user = DatabaseUser(dir);
@@ -90,9 +93,9 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   if (!user.empty()) {
     return busy;
   }
-  // With a LOCK, a wal_dir in OPTIONS would count as the database's own, and an
-  // incomplete OPTIONS file as that of an application. A LOCK that is made
-  // stays, even if the exchange fails.
+  // Creates LOCK only if the OPTIONS are complete and name no other WAL
+  // directory. With a LOCK file, sstferry would take these OPTIONS for the
+  // database's own. The new LOCK file stays even if the exchange fails.
   std::string wal_dir;
   const bool may_make = makes && HasCurrent(dir) &&
                         FindNamedWalDir(dir, &wal_dir, /*as_opened=*/true)
@@ -103,7 +106,7 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   lock.l_whence = SEEK_SET;
   Descriptor file = OpenPath(path, O_RDWR);
   if (!file.is_open() && errno == EACCES) {
-    // A lock for reading conflicts with RocksDB's, too.
+    // A read lock also conflicts with RocksDB's lock.
     file = OpenPath(path, O_RDONLY);
     lock.l_type = F_RDLCK;
   }
@@ -122,8 +125,9 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
     if (error != EAGAIN && error != EACCES) {
       return unknown(error);
     }
-    // Stays open: a thread of this process may have opened the database just
-    // now, and would lose its lock if any descriptor of the file were closed.
+    // Keeps the descriptor open forever. A thread of this process may just have
+    // opened the database. It would lose its lock if this process closed any
+    // descriptor of the file.
     file.Release();
     return busy;
   }
@@ -131,15 +135,16 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   struct stat named;
   if (fstat(file.get(), &held) != 0 || lstat(path.c_str(), &named) != 0 ||
       held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
-    return busy;  // the file was replaced meanwhile
+    return busy;  // another process has replaced the file
   }
   Status status;
   if (is_made) {
     Access access;
     status = AccessBeside(dir, &access);
-    access.mode |= S_IRUSR | S_IWUSR;  // RocksDB writes it
+    access.mode |= S_IRUSR | S_IWUSR;  // RocksDB must write it
     if (status.ok()) status = SetAccess(path, access);
-    if (!status.ok()) unlink(path.c_str());  // no other account could open it
+    // So that other accounts can still open the database.
+    if (!status.ok()) unlink(path.c_str());
   }
   if (status.ok()) file_ = std::move(file);
   return status;
@@ -211,7 +216,7 @@ Status CheckExchangeable(const std::string& dir, const std::string& in_place) {
     }
     has_current = has_current || name == "CURRENT";
   }
-  LastTransfer last;  // a replica without CURRENT is still a replica
+  LastTransfer last;  // a replica may have lost its CURRENT
   has_current = has_current || ReadLastTransfer(dir, &last);
   if (error) {
     return Refused(dir, ": " + error.message());

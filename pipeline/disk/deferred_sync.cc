@@ -14,7 +14,7 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// A file whose syncs do nothing.
+// A new file whose syncs do nothing.
 class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;

@@ -49,7 +49,8 @@ IOStatus CallStatus(long result) {
   }
   const int error = errno;
   const char* reason = strerror(error);
-  // EINVAL: NFS, 9p and most FUSE file systems support no flags.
+  // EINVAL: NFS, 9p and most FUSE file systems do not support flags in
+  // renameat2().
   return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP
              ? IOStatus::NotSupported(reason)
          : IsOutOfRoom(error) ? IOStatus::NoSpace(reason)
@@ -66,7 +67,8 @@ IOStatus SymbolicLink(const std::string& to, const std::string& path) {
   return CallStatus(symlink(to.c_str(), path.c_str()));
 }
 
-// Returns the path as mountinfo shows it: these four bytes in octal.
+// Returns the path as mountinfo writes it. mountinfo writes these four bytes as
+// octal numbers.
 std::string InMountInfo(const std::string& path) {
   std::string text;
   for (const char byte : path) {
@@ -90,7 +92,7 @@ std::string InMountInfo(const std::string& path) {
   return text;
 }
 
-// Removes a directory below which nothing is mounted.
+// Removes a directory. REQUIRES: nothing is mounted below it.
 Status RemoveUnmounted(rocksdb::FileSystem* file_system,
                        const std::string& path) {
   std::error_code error;
@@ -272,7 +274,8 @@ Status SyncTree(rocksdb::FileSystem* file_system, const std::string& dir) {
 }
 
 Status CheckNothingMounted(const std::string& dir) {
-  constexpr int kPointField = 5;  // the fifth field is the mount point
+  // The fifth field of a line is the mount point.
+  constexpr int kPointField = 5;
   std::error_code error;
   const std::string real = fs::canonical(dir, error).string();
   if (error) {

@@ -18,8 +18,8 @@ constexpr char kAdopted[] = "adopted";
 constexpr char kByRefresh[] = "refresh";
 constexpr char kHasAfterSwap[] = "after_swap";
 
-// Returns true for 32 hex digits. Checked because the id becomes part of a
-// directory's name.
+// Returns true for 32 hex digits. Nothing else is accepted, because the id
+// becomes part of a directory's name.
 bool IsTransferId(const std::string& text) {
   return text.size() == 32 &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;

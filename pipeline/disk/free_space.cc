@@ -32,10 +32,10 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
     *bytes = std::numeric_limits<uint64_t>::max();
     return Status::OK();
   }
-  // If this process runs as root, RocksDB's number includes the blocks that the
-  // file system reserves for root. Subtracts them, so that root still has room
-  // when the disk is full. Keeps the number if it does not match this file
-  // system, as with an application's own FileSystem.
+  // If this process runs as root, RocksDB's number includes blocks that the
+  // file system reserves for root. Subtracts these blocks, so that root can
+  // still write when the disk is full. If the number cannot come from this file
+  // system, keeps it; an application may use its own FileSystem.
   struct statvfs info;
   if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
     if (info.f_blocks == 0 && *bytes == 0) {
@@ -58,7 +58,7 @@ uint64_t BytesBelow(const std::string& dir) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(dir, error), end;
        !error && at != end; at.increment(error)) {
-    std::error_code gone;  // another process may remove a file meanwhile
+    std::error_code gone;  // another process may remove the file
     const bool alone = at->is_regular_file(gone) && !gone &&
                        fs::hard_link_count(at->path(), gone) == 1 && !gone;
     const uint64_t size = alone ? fs::file_size(at->path(), gone) : 0;
@@ -80,7 +80,8 @@ SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
   SpaceNeed need;
   std::vector<uint64_t> chunks;
   for (const Part& part : parts) {
-    // It is not known how much of a compared part differs.
+    // Adds nothing for a part that is compared, because it is unknown how much
+    // of it differs.
     need.estimated_bytes +=
         part.need == PartNeed::kCompare ? 0 : part.bytes;
     chunks.push_back(std::min(part.bytes, chunk_bytes));

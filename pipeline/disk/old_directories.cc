@@ -36,7 +36,7 @@ constexpr char kDateFormat[] = "%Y%m%dT%H%M%SZ";
 constexpr size_t kDateBytes = 16;  // "20261125T020003Z"
 constexpr int kMostOfOneSecond = 1000;
 
-// TARGET_DIR without a trailing slash, and its parent.
+// TARGET_DIR without trailing slashes, and its parent directory.
 struct OldPlace {
   explicit OldPlace(std::string target_dir) : target(std::move(target_dir)) {
     while (target.size() > 1 && target.back() == '/') {
@@ -53,7 +53,8 @@ struct OldPlace {
 };
 
 // Parses a name such as "orders.old-20261125T020003Z" or
-// "orders.old-20261125T020003Z-2". Sets *date to its date in RFC 3339.
+// "orders.old-20261125T020003Z-2". Sets *date to the date in the name, in RFC
+// 3339 format.
 bool ParseOldName(const std::string& name, const std::string& prefix,
                std::string* date) {
   if (!name.starts_with(prefix)) {
@@ -77,9 +78,9 @@ std::string OldRecordOf(ino_t inode, const std::string& path) {
          fs::path(path).filename().string() + "\n";
 }
 
-// Returns true if the open directory at `path` has a trustworthy record: one
-// that belongs to this process's account or, with `of_owner`, to the
-// directory's owner.
+// Returns true if the open directory at `path` has a record that can be
+// trusted. The record must belong to this process's account. If `of_owner` is
+// true, it may also belong to the directory's owner.
 bool HasOldRecord(const Descriptor& dir, const std::string& path,
                   bool of_owner) {
   struct stat info;
@@ -106,9 +107,9 @@ Descriptor OpenOld(const std::string& path, bool of_owner) {
                                                             : Descriptor();
 }
 
-// Deletes the directory through its descriptor, so that renaming the path
-// meanwhile has no effect. Removes the record last, so that a partly deleted
-// directory is still recognized.
+// Deletes the directory. Uses its descriptor, so that the right files are
+// deleted even if the path is renamed meanwhile. Removes the record last,
+// because the next call recognizes a partly deleted directory by its record.
 Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t bytes_per_sec, StopSignal* stop, bool* removed) {
   *removed = false;
@@ -121,7 +122,7 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   RETURN_IF_ERROR(EmptyDirectoryPaced(file_system, own, kOldRecordName,
                                       bytes_per_sec, stop));
   if (unlinkat(dir.get(), kOldRecordName, 0) != 0 ||
-      // Fails if the path is now another, non-empty directory.
+      // Fails if the path now leads to another directory that is not empty.
       rmdir(path.c_str()) != 0) {
     return MakeStatus(EndState::kInternal,
                       "remove " + path + ": " + strerror(errno));
@@ -130,8 +131,8 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   return Status::OK();
 }
 
-// Sets *path to an unused name next to `target_dir`: with `suffix` and, if the
-// name is in use, a number.
+// Sets *path to an unused name next to `target_dir`. The name is TARGET_DIR
+// with `suffix`. If this name is in use, adds a number, as in "-2".
 Status FindNewName(const std::string& target_dir, const std::string& suffix,
                    std::string* path) {
   const OldPlace place(target_dir);
@@ -146,8 +147,8 @@ Status FindNewName(const std::string& target_dir, const std::string& suffix,
   return MakeStatus(EndState::kInternal, *path + " exists already");
 }
 
-// Lists directories next to a target whose names consist of `prefix` and a
-// date, and whose paths `is_one` accepts, newest first.
+// Lists directories next to a target, newest first. Their names must consist of
+// `prefix` and a date, and is_one(path) must return true.
 template <typename IsOne>
 std::vector<OldDirectory> ListNamed(const OldPlace& place,
                                     const std::string& prefix,
@@ -166,7 +167,8 @@ std::vector<OldDirectory> ListNamed(const OldPlace& place,
       found.push_back(std::move(old));
     }
   }
-  // Within one second, sort numbers in descending order: -10 before -2.
+  // If two names have the same date, the higher number comes first: -10 before
+  // -2.
   std::sort(found.begin(), found.end(),
             [](const OldDirectory& a, const OldDirectory& b) {
               return a.path.size() != b.path.size() &&
@@ -184,8 +186,8 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   });
 }
 
-// Lists the directories of a standby with this infix, which sstferry never
-// deletes.
+// Lists the directories next to a standby whose names contain `infix`. sstferry
+// never deletes these directories.
 std::vector<OldDirectory> ListOfStandby(const std::string& target_dir,
                                         const char* infix) {
   const OldPlace place(target_dir);
@@ -197,9 +199,10 @@ std::vector<OldDirectory> ListOfStandby(const std::string& target_dir,
       });
 }
 
-// Returns the time, in seconds since 1970, for the name of the next old
-// database: now, but later than the newest name. So the order of the names is
-// the order of the swaps, even if the clock went back.
+// Returns the time for the name of the next old database, in seconds since
+// 1970. This is the present time, or a later one if the newest old database has
+// this or a later time. So the names sort in the order of the swaps, even if
+// the clock was set back.
 uint64_t NextOldTime(const std::string& target_dir) {
   const auto now = static_cast<uint64_t>(time(nullptr));
   const std::vector<OldDirectory> found = List(target_dir, /*of_owner=*/false);

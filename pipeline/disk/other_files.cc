@@ -26,7 +26,8 @@ Status AtFile(const std::string& what, const IOStatus& status) {
   return WithContext(status, EndState::kInternal, what);
 }
 
-// Lists the files of a directory that are not part of the database.
+// Lists the files of a directory that belong to the application and not to the
+// database.
 Status ListApplicationFiles(const std::string& dir,
                             std::vector<std::string>* names) {
   names->clear();
@@ -43,7 +44,7 @@ Status ListApplicationFiles(const std::string& dir,
       names->push_back(name);
     }
     if (type == fs::file_type::none) {
-      error = unknown;  // it may be one
+      error = unknown;  // it is unknown whether this is a file
       break;
     }
   }
@@ -52,10 +53,10 @@ Status ListApplicationFiles(const std::string& dir,
                : Status::OK();
 }
 
-// Returns true if the source's file replaces the file here. Sets *both_changed
-// if both files have changed since a pull last copied this name, or if no pull
-// did. A file here that is too large, or cannot be read, counts as changed, and
-// stays.
+// Returns true if the source's file replaces the file `here`. Otherwise `here`
+// stays. Sets *both_changed if both files have changed since a pull last copied
+// this name, or if no pull has copied it. If `here` is too large or cannot be
+// read, treats it as changed.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;
@@ -80,8 +81,9 @@ Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
                 file_system->LinkFile(from, to, IOOptions(), nullptr));
 }
 
-// Links a file into the new database. If the kernel protects hard links, this
-// process can link another account's file only if it may write the file.
+// Links a file into the new database. A kernel may protect hard links. Then
+// this process can link a file of another account only if it may write the
+// file.
 Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                 const std::string& name, const std::string& db_dir) {
   const Status status = LinkHere(file_system, old_dir + "/" + name,
@@ -97,7 +99,7 @@ Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                               "or move it elsewhere");
 }
 
-// Gives a file from the source the database's owner and mode.
+// Gives a file that the source sent the owner and mode of the database.
 Status SetCopiedAccess(rocksdb::FileSystem* file_system,
                        const std::string& db_dir, const std::string& name,
                        bool is_private) {
@@ -187,7 +189,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
     status = ListApplicationFiles(old_dir, &here);
   }
   CopiedFiles placed;
-  std::set<std::string> stay;  // names for which old_dir's file is kept
+  std::set<std::string> stay;  // names whose file in old_dir is kept
   for (const std::string& name : here) {
     const auto earlier = copied.find(name);
     const CopiedFile* const known =

@@ -27,12 +27,12 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// A file is truncated by 1/50 of the rate per step, but at least by
-// kLeastPieceBytes.
+// Size of one step in which a file is truncated: the bytes that the rate allows
+// in 1/50 second, but at least kLeastPieceBytes.
 constexpr uint64_t kLeastPieceBytes = 64u << 10;
 constexpr uint64_t kPiecesPerSecond = 50;
 
-// Limits deletion to a rate. Time in which nothing is deleted allows no burst.
+// Limits the rate of deletion. A pause does not allow a faster deletion later.
 class Pace {
  public:
   Pace(uint64_t bytes_per_sec, StopSignal* stop)
@@ -64,18 +64,22 @@ class Pace {
   steady_clock::time_point next_ = steady_clock::now();
 };
 
-// Returns true if nothing else uses the file: it has one name, and no process,
-// including this one, has it open. Only then does the kernel grant a write
-// lease; without a lease the file counts as open. If a process opens the file,
-// the kernel breaks the lease and sends SIGURG, which is ignored by default,
-// instead of SIGIO, which would end this process.
+// Returns true if nothing else uses the file. The file must have only one name,
+// and no process, including this one, may have it open.
+//
+// The kernel grants a write lease only for a file that no process has open, so
+// a failed request means that the file is open. If a process opens the file
+// during the lease, the kernel sends SIGURG. This signal is ignored by default;
+// SIGIO, the usual signal, would end this process.
 bool IsUnshared(const std::string& path) {
   struct stat dir;
   if (stat(fs::path(path).parent_path().c_str(), &dir) != 0 ||
       dir.st_uid != geteuid()) {
-    return false;  // the directory's owner may replace the file with a link
+    // The owner of the directory could replace the file with a link.
+    return false;
   }
-  const Descriptor file = OpenPath(path, O_RDWR);  // closing it ends the lease
+  // Closing this ends the lease.
+  const Descriptor file = OpenPath(path, O_RDWR);
   struct stat info;
   return file.is_open() && fstat(file.get(), &info) == 0 &&
          S_ISREG(info.st_mode) && info.st_nlink == 1 &&
@@ -87,8 +91,8 @@ Status Removed(const std::string& path, const Status& status) {
   return WithContext(status, EndState::kInternal, "remove " + path);
 }
 
-// Truncates a file step by step; *left is its remaining size. Leaves the file
-// unchanged if the file system cannot truncate.
+// Truncates a file step by step. Sets *left to the remaining size. If the file
+// system cannot truncate, leaves the file unchanged.
 Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
                Pace* pace, uint64_t* left) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
@@ -117,7 +121,7 @@ Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
 Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                   Pace* pace) {
   struct stat info;
-  // Removing one of several names frees no blocks.
+  // Only for a file with one name: otherwise removing the name frees no blocks.
   uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
                           info.st_nlink == 1
                       ? static_cast<uint64_t>(info.st_size)
@@ -134,8 +138,9 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
   return pace->Spend(left);
 }
 
-// A directory, addressed by its descriptor if another account owns it, because
-// that account could rename it or put links into it meanwhile.
+// A directory whose files are removed. If it belongs to another account, the
+// path leads through its descriptor. That account could otherwise rename the
+// directory, or replace it with a link, during the removal.
 class Directory {
  public:
   explicit Directory(const std::string& dir)

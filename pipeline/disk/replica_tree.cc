@@ -34,7 +34,7 @@ using nlohmann::ordered_json;
 using rocksdb::Status;
 
 constexpr char kNewRecordName[] = "sstferry.fleet.new";
-// Room for kMaxServedDatabases names, with some bytes per name.
+// Space for kMaxServedDatabases names, plus a few bytes per name.
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
 
@@ -60,7 +60,7 @@ Status DamagedRecord(const std::string& path, const std::string& why) {
                               "again");
 }
 
-// Returns OK if there was no error, or if nothing is there.
+// Returns OK if there was no error, or if the path does not exist.
 Status NotSearched(const std::string& path, const std::error_code& error) {
   const int code = error.value();
   if (code == 0 || code == ENOENT || code == ENOTDIR) {
@@ -71,8 +71,8 @@ Status NotSearched(const std::string& path, const std::error_code& error) {
       path + ": cannot be searched: " + error.message());
 }
 
-// Adds the results of FindHolders() below top/NAME, or below `top` if `name` is
-// empty.
+// Finds holders as FindHolders() does, but only below top/NAME. If `name` is
+// empty, below `top`.
 Status AddHolders(const std::string& top, const std::string& name,
                   const std::vector<std::string>& files,
                   std::set<std::string>* names) {
@@ -90,7 +90,8 @@ Status AddHolders(const std::string& top, const std::string& name,
     const bool is_workspace = one.ends_with(workspace);
     one.resize(one.size() - (is_workspace ? workspace.size() : 0));
     one = name.empty() ? one : name + "/" + one;
-    // Directories with other names, such as lost+found, belong to no database.
+    // Directories with other names cannot belong to a database, for example
+    // lost+found.
     const bool is_name = is_directory && CheckReplicaName(one).ok();
     const auto is_there = [&](const std::string& file) {
       return fs::exists(below / file, unknown);
@@ -152,7 +153,7 @@ Status ReplicaTree::Look(const std::string& directory,
 
 void ReplicaTree::RemoveUnused() const {
   if (is_made_) {
-    rmdir(directory_.c_str());  // fails if it is not empty
+    rmdir(directory_.c_str());  // fails if the directory is not empty
   }
 }
 
@@ -184,8 +185,8 @@ Status ReplicaTree::Open(const std::string& directory,
                                 "; wait until it ends")
                : locked;
   }
-  // Sync also an existing directory: the run that made it may have crashed
-  // before it did so.
+  // Syncs the parent even if the directory already existed. An earlier run may
+  // have created the directory, and crashed before it synced the parent.
   const Descriptor above =
       OpenLinked(directory + "/..", O_RDONLY | O_DIRECTORY);
   const bool is_synced = above.is_open() && fsync(above.get()) == 0;
@@ -267,7 +268,8 @@ Status ReplicaTree::Has(const std::string& name, bool* has) const {
                                     AT_SYMLINK_NOFOLLOW) == 0;
       const bool is_file =
           error == ENOTDIR && is_known && S_ISREG(info.st_mode);
-      // A link may lead to the replica. Prepare() refuses this replica alone.
+      // Reports a link as a replica, because it may lead to one. Prepare()
+      // later refuses only this replica.
       *has = is_known && S_ISLNK(info.st_mode);
       return error == ENOENT || is_file || *has ? Status::OK() : unknown(error);
     }
@@ -302,8 +304,8 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   }
   struct stat info;
   struct stat top;
-  // After Look(), nothing is changed because of the record, so the directory's
-  // owner may have written it.
+  // After Look(), the record may also belong to the directory's owner, because
+  // this process then changes nothing.
   if (fstat(file.get(), &info) != 0 || fstat(top_.get(), &top) != 0 ||
       !S_ISREG(info.st_mode) ||
       (info.st_uid != geteuid() && info.st_uid != 0 &&
@@ -380,9 +382,9 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
 
 namespace {
 
-// Empties the workspace of an unfinished pull of a database that no longer
-// exists, because the pull can never finish, and keeps it locked. *workspace
-// stays null if the pull has none.
+// The database no longer exists, so an unfinished pull of it can never finish.
+// Empties the workspace of this pull, and keeps the workspace locked. If there
+// is no such pull, *workspace stays null.
 Status ClearUnfinished(const std::string& path, bool has_replica,
                        const LogFunction& log,
                        std::unique_ptr<Workspace>* workspace) {
@@ -399,7 +401,8 @@ Status ClearUnfinished(const std::string& path, bool has_replica,
   return (*workspace)->Clear();
 }
 
-// Renames a replica's directory, which no process may have open.
+// Renames the directory of a replica. Returns kBusy if a process has the
+// replica open.
 Status RenameClosed(const Descriptor& parent, const std::string& path,
                     const std::string& old) {
   DatabaseLock lock;
@@ -407,8 +410,9 @@ Status RenameClosed(const Descriptor& parent, const std::string& path,
   RETURN_IF_ERROR(
       WithContext(taken, EndStateOf(taken), path + " is not moved away"));
   const std::string last = LastOf(path);
-  // NFS, 9p and most FUSE file systems support no flags (EINVAL). Without
-  // RENAME_NOREPLACE, a directory can replace at most an empty directory.
+  // NFS, 9p and most FUSE file systems do not support flags (EINVAL). So
+  // renames without RENAME_NOREPLACE there; the worst case is that an empty
+  // directory is replaced.
   bool renamed = syscall(SYS_renameat2, parent.get(), last.c_str(),
                          parent.get(), old.c_str(), RENAME_NOREPLACE) == 0;
   if (!renamed && (errno == EINVAL || errno == ENOSYS)) {

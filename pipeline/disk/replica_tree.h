@@ -35,7 +35,7 @@ inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 [[nodiscard]] rocksdb::Status FindReplicas(const std::string& directory,
                                            std::set<std::string>* names);
 
-// What earlier runs of a mirror have recorded in sstferry.fleet.
+// The record of earlier runs of a mirror (the file sstferry.fleet).
 struct FleetRecord {
   std::string source;
   // File system of the source's directory; 0: unknown.

@@ -19,8 +19,8 @@ StagingBuffer::~StagingBuffer() {
   }
 }
 
-// Returns the buffer. Maps it instead of calling malloc(), because the heap
-// would keep memory for which large pages were requested.
+// Returns the buffer. Uses mmap() instead of malloc(), because after free() the
+// heap would keep memory with large pages.
 char* StagingBuffer::data() {
   if (data_ != nullptr) {
     return data_;
@@ -96,7 +96,8 @@ Status StagingFile::Write() {
                          nullptr)
           : file_->Append(bytes, IOOptions(), nullptr);
   if (status.ok() && file_ != nullptr) {
-    // Only starts the write; the sync reports errors.
+    // Only starts to write the bytes to the disk. The later sync reports
+    // errors.
     file_->RangeSync(written_, bytes.size(), IOOptions(), nullptr)
         .PermitUncheckedError();
   }
@@ -109,7 +110,7 @@ Status StagingFile::Write() {
 Status StagingFile::Finish(bool sync, const Access* access) {
   Status status = buffered_ == 0 ? Status::OK() : Write();
   if (status.ok() && buffered_ >= StagingBuffer::kAlignment) {
-    status = Write();  // after the large write
+    status = Write();  // writes what the large write left
   }
   if (status.ok() && buffered_ != 0) {
     status = MakeStatus(EndState::kInternal,

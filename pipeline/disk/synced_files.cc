@@ -16,7 +16,9 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Names of the files whose bytes are synced. Threads: any.
+// The names of the files that are synced completely.
+//
+// Threads: any.
 class CleanNames {
  public:
   bool Has(const std::string& name) const {
@@ -37,10 +39,10 @@ class CleanNames {
 
  private:
   mutable std::mutex mu_;
-  std::set<std::string> names_;  // under mu_
+  std::set<std::string> names_;  // guarded by mu_
 };
 
-// A file that reports its writes and syncs to a CleanNames.
+// A file that records its writes and syncs in a CleanNames.
 class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   SyncedFile(std::unique_ptr<FSWritableFile> file, std::string name,
@@ -85,8 +87,8 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  // Marks the file as not synced. Also called for failed writes, which may have
-  // been partial.
+  // Records that the file is not synced. Does so even if the write failed,
+  // because some bytes may have been written.
   IOStatus Dirty(IOStatus status) {
     clean_->Set(name_, false);
     return status;

@@ -34,8 +34,8 @@ Status CheckApartFromSource(const PullOptions& options,
     return Status::OK();
   }
   std::vector<std::string> source_dirs;
-  // If OPTIONS do not say where the WALs are, a snapshot uses only WALs in the
-  // directory itself.
+  // Ignores an error. If OPTIONS do not say where the WALs are, a snapshot uses
+  // only the WALs in the directory itself.
   DirectoriesOf(options.source.directory, &source_dirs).PermitUncheckedError();
   if (!options.wal_dir.empty()) {
     source_dirs.push_back(options.wal_dir);

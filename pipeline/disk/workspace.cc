@@ -32,7 +32,7 @@ using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
-// Size of a journal's start that includes its first record.
+// The first bytes of a journal. They include its first record.
 constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -58,7 +58,8 @@ std::string ParentOfPath(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Returns the id of the journal's transfer; empty if its start is damaged.
+// Returns the transfer id in the first record of the journal. Empty if this
+// record is damaged.
 std::string JournalTransferId(const std::string& journal) {
   JournalRecord record;
   JournalTransfer head;
@@ -70,9 +71,10 @@ std::string JournalTransferId(const std::string& journal) {
   return known ? ToHex(head.transfer_id) : "";
 }
 
-// Returns true if the workspace's pull crashed while it created the workspace,
-// or just before it had removed all of it: the directory contains nothing, or
-// only staging/, probe/ and a lock file whose mark may be torn or zeros.
+// Returns true if the workspace contains nothing of value. This is the case if
+// its pull crashed while it created the workspace, or while it removed the last
+// files. The directory then contains nothing, or only staging/, probe/ and a
+// lock file. The mark in this file may be incomplete or consist of zeros.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
@@ -89,9 +91,9 @@ bool IsBarelyBegun(const std::string& dir) {
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
-// Returns true if `dir` is a mount point, including bind mounts, which have the
-// same device as their parent. Returns false if the kernel does not report this
-// (before 5.8).
+// Returns true if `dir` is a mount point. Also detects bind mounts, whose
+// device number is that of the parent. Returns false if the kernel cannot
+// report this (Linux before 5.8).
 bool IsMountRoot(const std::string& dir) {
   struct statx info;
   return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
@@ -112,8 +114,8 @@ Status NoDatabase(const std::string& target_dir) {
                         "directory");
 }
 
-// Checks that the workspace's directory, if it exists, belongs to this user and
-// was made by a pull.
+// Checks that the workspace's directory belongs to this user and was created by
+// a pull. Returns OK if there is no such directory.
 Status CheckDirectory(const std::string& dir) {
   std::error_code error;
   RETURN_IF_ERROR(CheckOwnDirectory(dir));
@@ -206,11 +208,12 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool open_here,
   return status;
 }
 
-// Checks without changing anything. Does not examine an interrupted exchange:
-// TARGET_DIR is then either its old or its new database.
+// Makes all checks that change nothing. Does not examine an interrupted
+// exchange, because TARGET_DIR then contains either the old or the new
+// database.
 Status Workspace::Look() {
   if (target_dir_.empty()) {
-    return Status::OK();  // the target has no name
+    return Status::OK();  // a plan without a target directory
   }
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   if (status.ok()) status = CheckTarget();
@@ -227,7 +230,7 @@ Status Workspace::Open() {
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   std::error_code error;
   if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
-    status = CheckTarget();  // fails before a file is created
+    status = CheckTarget();  // fails before any file is created
   }
   if (status.ok()) {
     status = Lock();
@@ -235,7 +238,7 @@ Status Workspace::Open() {
   if (status.ok()) {
     status = FindSwap();
   }
-  // Check again under the lock.
+  // Checks again, now that this object has the lock.
   if (status.ok()) {
     status = CheckTarget();
   }
@@ -244,11 +247,12 @@ Status Workspace::Open() {
              : status;
 }
 
-// Checks, before data moves and the application stops, that an exchange will be
-// possible. REQUIRES: this object has the lock.
+// Checks that an exchange will be possible. This happens before data is sent
+// and before the application stops. REQUIRES: this object has locked the
+// workspace.
 Status Workspace::CheckMovable() {
   Status status = CheckLayer();
-  // Skips the test after a completed exchange: the exchange is not repeated,
+  // Does not test this after a complete exchange. The exchange is not repeated,
   // and the test would fail on a full disk.
   if (status.ok() && swap_state_ != SwapState::kExchanged &&
       swap_state_ != SwapState::kRetired) {
@@ -290,8 +294,8 @@ Status Workspace::TryAttributes() {
   return status.ok() ? status : GiveUp(status);
 }
 
-// Checks that two names can be exchanged atomically. NFS, 9p and most FUSE file
-// systems cannot do this; only an attempt shows it.
+// Checks that the file system can exchange two names atomically. NFS, 9p and
+// most FUSE file systems cannot. The only way to find out is to try.
 Status Workspace::CheckExchange() {
   const std::string probe = dir_ + "/probe";
   RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
@@ -315,9 +319,10 @@ Status Workspace::CheckExchange() {
 }
 
 // Checks that TARGET_DIR can be renamed. overlayfs cannot rename a directory of
-// a lower layer, such as a container image (EXDEV); only an attempt shows it.
-// The attempt changes nothing: it renames TARGET_DIR over the non-empty
-// workspace, which every file system rejects; overlayfs checks the layer first.
+// a lower layer, such as a container image, and returns EXDEV. The only way to
+// find out is to try. The attempt changes nothing: it renames TARGET_DIR to the
+// name of the workspace, which is not empty, so every file system refuses it.
+// But overlayfs checks the layer first.
 Status Workspace::CheckLayer() const {
   struct statfs info {};
   if (statfs(target_dir_.c_str(), &info) != 0 ||
@@ -340,8 +345,9 @@ Status Workspace::CheckLayer() const {
                           InPlace());
 }
 
-// Checks, before data moves, that the names next to TARGET_DIR are not too
-// long: the workspace's name, and the name for the old database after a swap.
+// Checks that the names next to TARGET_DIR are not too long, before data is
+// sent. These are the name of the workspace, and the name of the old database
+// after a swap.
 Status Workspace::CheckName() const {
   constexpr char kLongestSuffix[] = ".sstferry-old-20261127T183820Z-1000";
   const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
@@ -429,9 +435,10 @@ Status Workspace::CheckNonEmpty() {
   return Status::OK();
 }
 
-// Returns the id of a transfer that filled TARGET_DIR but ended before it
-// removed its workspace: last_transfer.json and the journal have the same id,
-// and db/ was renamed. Returns an empty string if there is no such transfer.
+// Returns the id of a pull that has renamed db/ to TARGET_DIR but ended before
+// it removed its workspace. The proof is that db/ does not exist, and
+// last_transfer.json has the same id as the journal. Returns "" if there is no
+// such pull.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
   if (!fs::exists(journal_path(), error) ||
@@ -453,10 +460,12 @@ Status Workspace::RefuseNonEmpty() {
   if (use_ == WorkspaceUse::kPull &&
       (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
-    // Checks again under the lock, because the pull may have ended meanwhile.
+    // Checks again after locking, because the other pull may have ended
+    // meanwhile.
     const std::string id = status.ok() ? FinishedTransfer() : "";
     if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
-      status = RemoveWorkspace();  // the pull has removed everything else
+      // An earlier pull has removed everything else.
+      status = RemoveWorkspace();
     }
     if (!status.ok()) {
       return status;
@@ -513,14 +522,14 @@ Status Workspace::Lock() {
   struct stat named;
   if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
       held.st_ino != named.st_ino) {
-    // The pull that had the lock has just ended and removed the file.
+    // Another pull had the lock. It has just ended and removed the file.
     return MakeStatus(EndState::kBusy, "target " + target_dir_ +
                                            ": another pull ended just now; "
                                            "run the same command again");
   }
   status = WriteLockMark(path);
   FaultPoint("Workspace:Locked");
-  // The mark must be durable before anything else is created in the workspace.
+  // Makes the mark durable before anything else is created in the workspace.
   return status.ok() ? SyncAll(file_system_.get(), {}, {dir_, parent_})
                      : status;
 }
@@ -530,8 +539,8 @@ Status Workspace::CreateDirectory(const std::string& path) {
                                   path, IOOptions(), nullptr));
 }
 
-// Creates the lock file. Leaves an existing file unchanged, because another
-// pull may have locked it.
+// Creates the lock file. Does not change an existing file, because another pull
+// may have locked it.
 Status Workspace::CreateLockFile(const std::string& path) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   rocksdb::IOStatus status = file_system_->ReopenWritableFile(
@@ -542,8 +551,9 @@ Status Workspace::CreateLockFile(const std::string& path) {
   return AtPath("open " + path, status);
 }
 
-// Writes the mark. REQUIRES: this object has the flock. Unlike an fcntl lock,
-// an flock is not released by closing other descriptors of the file.
+// Writes the mark into the lock file. REQUIRES: this object has locked the file
+// with flock(). Closing other descriptors does not release such a lock; it
+// would release an fcntl() lock.
 Status Workspace::WriteLockMark(const std::string& path) {
   std::unique_ptr<rocksdb::FSRandomRWFile> file;
   rocksdb::IOStatus status = file_system_->NewRandomRWFile(
@@ -590,8 +600,8 @@ Status Workspace::ClearStaging() {
   return SyncDirectory(file_system_.get(), dir_);
 }
 
-// Removes these parts of the workspace in this order. Each removal is durable
-// before the next begins.
+// Removes the named parts of the workspace in this order. Each removal is
+// durable before the next removal begins.
 Status Workspace::RemoveParts(std::initializer_list<const char*> names,
                               void (*removed_one)()) {
   for (const char* name : names) {
@@ -612,8 +622,8 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
   return Status::OK();
 }
 
-// Clears the workspace. Removes the journal early, because no pull can resume
-// without it.
+// Empties the workspace. Removes the journal before the data, because without a
+// journal no later pull tries to resume.
 Status Workspace::Clear(KeptOfDb kept) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
@@ -634,7 +644,7 @@ Status Workspace::Clear(KeptOfDb kept) {
   }
   swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
-  return Status::OK();  // their names become durable with the journal's
+  return Status::OK();  // the names become durable together with the journal
 }
 
 Status Workspace::ClearOther() {
@@ -642,8 +652,8 @@ Status Workspace::ClearOther() {
   return CreateDirectory(other_dir());
 }
 
-// Writes a file into TARGET_DIR by a rename. Opens no existing file there,
-// because another account may own TARGET_DIR.
+// Writes a file in staging/ and renames it into TARGET_DIR. Opens no existing
+// file in TARGET_DIR, because another account may own the directory.
 Status Workspace::PutIntoTarget(const std::string& name,
                                 const rocksdb::Slice& contents) {
   const std::string made = staging_dir() + "/" + name;
@@ -686,8 +696,9 @@ Status Workspace::Publish(std::string* note) {
 }
 
 Status Workspace::RemoveWorkspace() {
-  // Removes the lock last, because its mark proves that sstferry made the
-  // workspace. The order of staging/ and the journal does not matter.
+  // Removes the lock file last, because its mark proves that sstferry created
+  // the workspace. It does not matter whether staging/ or the journal is
+  // removed first.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
   Status status =
       RemoveParts({"old", "exchange", "probe", "other"}, removed_one);
@@ -702,7 +713,7 @@ Status Workspace::RemoveWorkspace() {
   if (!status.ok()) {
     return status;
   }
-  // Fails if db/ still exists.
+  // Fails if db/ still exists, because the directory is then not empty.
   return AtPath("remove " + dir_,
             file_system_->DeleteDir(dir_, IOOptions(), nullptr));
 }

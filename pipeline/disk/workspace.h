@@ -54,7 +54,7 @@ enum class Existing {
   kSwap,
 };
 
-// Which files of db/ Workspace::Clear() keeps.
+// Specifies the files of db/ that Workspace::Clear() keeps.
 enum class KeptOfDb {
   kNothing,
   kEarlier,  // db/ is renamed to earlier_dir()

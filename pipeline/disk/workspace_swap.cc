@@ -18,8 +18,9 @@ using rocksdb::Status;
 
 constexpr size_t kMaxSwapRecordBytes = 4096;
 
-// Refuses a directory of the workspace that may be the new database, the old
-// one or another directory, so that nothing is done to it.
+// Returns a refusal for a directory in the workspace that cannot be identified.
+// It may be the new database, the old database or something else, so nothing is
+// done to it.
 Status Strange(const std::string& record, const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     record + ": expected the record of " + dir +
@@ -31,7 +32,7 @@ Status Strange(const std::string& record, const std::string& dir) {
                         "swap has stopped it, then run the same command again");
 }
 
-// Returns what db/ is between the exchange and RetireOld().
+// Returns which database db/ must contain between the exchange and RetireOld().
 Exchanged OldOf(const ExchangeRecord& record) {
   return record.old_identity == kNoDirectory ? Exchanged::kNothing
                                              : Exchanged::kOld;
@@ -39,9 +40,9 @@ Exchanged OldOf(const ExchangeRecord& record) {
 
 }  // namespace
 
-// Finds the step at which an earlier swap stopped, whatever happened to
-// TARGET_DIR since. db/ may be deleted only if it certainly is the new
-// database.
+// Finds the step at which an earlier swap stopped. TARGET_DIR may have changed
+// since then in any way. A later step may delete db/, so db/ must certainly be
+// the new database.
 Status Workspace::FindSwap() {
   const std::string path = dir_ + "/exchange";
   swap_state_ = SwapState::kNone;
@@ -61,12 +62,14 @@ Status Workspace::FindSwap() {
     return found == Exchanged::kOld ? Status::OK() : Strange(path, old_dir());
   }
   RETURN_IF_ERROR(FindExchanged(swap_, db_dir(), &found));
-  // The swap's --after-swap may still have to run.
+  // True: the exchange belongs to a swap, whose --after-swap may still have to
+  // run. Then only a swap may complete it.
   const bool is_of_swap =
       !swap_.by_refresh && existing_ != Existing::kSwap;
   if (found == Exchanged::kNew) {
-    // before_swap may have stopped the application. A process that has the
-    // database open here needs no after_swap.
+    // The before_swap hook may have stopped the application, so only a swap may
+    // continue. But if this process has the database open, the application is
+    // running and needs no after_swap.
     if (is_of_swap && !open_here_) {
       return LeftToSwap();
     }
@@ -176,7 +179,7 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_, InPlace());
   }
-  DatabaseLock lock;  // from here on, no process can open the old database
+  DatabaseLock lock;  // while this exists, no process can open the old database
   if (status.ok() && existed) {
     status = lock.Take(target_dir_, /*makes=*/true);
     if (EndStateOf(status) == EndState::kBusy &&
@@ -188,8 +191,8 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
     }
   }
   if (status.ok()) {
-    // An adopted database is kept complete, and its application may write to
-    // its files, so none of them is linked.
+    // Links no file of an adopted database. The database is kept complete, and
+    // its application may still write to its files.
     const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
                              takes_others ? target_dir_ : "", db_dir(), kept);
@@ -223,9 +226,10 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
   return status;
 }
 
-// Moves the old database out of the workspace before removing `exchange`: if a
-// later run finds no db/, the exchange is complete. The record says whether
-// there was an old database; db/ is examined once, and must agree with it.
+// Moves the old database out of the workspace, and only then removes
+// `exchange`. So if a later run finds no db/, it knows that the exchange is
+// complete. The record says whether there was an old database. Examines db/
+// once, and refuses if it contradicts the record.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
   Exchanged found = Exchanged::kNothing;
