@@ -26,12 +26,13 @@ using rocksdb::Status;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{20};
-// Minimum CPU time of a slice. With less, a standby that is slow to open would
-// never be compared.
+// Minimum CPU time of a slice. With less time, a standby that takes long to
+// open would never be compared.
 constexpr uint64_t kLeastSliceMicros = 200'000;
 // Maximum pause between audits.
 constexpr uint64_t kMostRestMicros = uint64_t{3600} * 1'000'000;
-// Maximum duration of a slice: its links keep deleted files on the disk.
+// Maximum duration of a slice. It is limited because its hard links keep
+// deleted files on the disk.
 constexpr std::chrono::minutes kLongestSlice{10};
 
 uint64_t ThreadCpuMicros() {
@@ -91,9 +92,9 @@ Status StandbyAudit::Write(const std::string& dir) const {
   return SetAccess(path, access);
 }
 
-// Returns true if enough time has passed since the last audit began: its CPU
-// time, divided by that time, must not exceed the share of a core that audits
-// may take.
+// Returns true if enough time has passed since the last audit began. The
+// audit's CPU time, divided by the time passed, must not be higher than the
+// allowed share of a core.
 bool StandbyAudit::IsTime() const {
   const uint64_t now = MicrosNow();
   const uint64_t rest =
@@ -154,8 +155,8 @@ Status StandbyAudit::Take(const Standby& standby, const FollowFile& cut,
   return status;
 }
 
-// Waits for two events: the standby has all records of the cut, and the source
-// has judged all records of the cut's MANIFEST as flushes or compactions.
+// Waits until the standby has all records of the cut, and the source has judged
+// that all records of the cut's MANIFEST are flushes or compactions.
 Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
                               const std::string& new_dir,
                               WalLimit* end) const {
@@ -171,8 +172,8 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
   const Clock::time_point until = Clock::now() + options_.patience;
   for (;;) {
     const StandbyPosition received = standby.received();
-    // If the cut's WALs have no record, all earlier records are in tables:
-    // compares sequence numbers instead of WAL positions.
+    // If the cut's WALs have no record, all earlier records are in tables. Then
+    // compares sequence numbers, not WAL positions.
     const bool has_records =
         end->bytes == 0
             ? received.last_sequence >= cut.sequence
@@ -228,8 +229,8 @@ void StandbyAudit::Await() {
 }
 
 void StandbyAudit::Run() {
-  // Keeps the normal priority at 100 %: at low priority this thread would stop
-  // late, and End() would delay a cut.
+  // With 100 %, keeps the normal priority. At low priority, this thread would
+  // stop late, so that End() would delay a cut.
   if (options_.cpu_percent < 100) LowerThreadPriority();
   if (!damage_.empty()) {
     TakeFault(ReplicaFault::kDamaged, damage_);
@@ -253,8 +254,9 @@ void StandbyAudit::CompareSlice() {
   audit_.begun_micros = now;
   AuditSlice slice;
   Status status = pair_->Open();
-  // If a family that this pass has left out can be compared now, begins a new
-  // pass: this one would end without having compared it.
+  // If a family that was left out of the present pass can be compared now,
+  // begins a new pass. The present pass would end without having compared this
+  // family.
   if (status.ok() &&
       std::any_of(audit_.families.begin(), audit_.families.end(),
                   [this](const UnauditedFamily& family) {
@@ -293,14 +295,14 @@ void StandbyAudit::CompareSlice() {
   }
 }
 
-// Makes the next slice the first one of a new pass.
+// Makes the next slice begin a new pass over all entries.
 void StandbyAudit::BeginAgain() {
   audit_.pass_begun_micros = 0;
   audit_.next_family = 0;
   audit_.next_key.reset();
 }
 
-// Stores the result of a slice, even if the slice was stopped early.
+// Stores the result of a slice. The slice may have been stopped early.
 void StandbyAudit::TakeSlice(const AuditSlice& slice) {
   audit_.entries += slice.entries;
   if (!slice.difference.empty()) {

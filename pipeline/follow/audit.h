@@ -3,8 +3,8 @@
 // data only on this machine. The source need not pin or send more for it.
 //
 //   before the exchange   Prepare(): links and copies both sides (audit_pair.h)
-//   after the exchange    Begin(): a thread compares the next slice of keys, and
-//                         records how far it came
+//   after the exchange    Begin(): a thread compares the next slice of keys,
+//                         and records how far it came
 //   before the next cut   End(): stops the thread, and with it the slice
 //
 // Only scheduled cuts are audited. The source's records keep arriving during a

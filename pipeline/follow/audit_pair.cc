@@ -27,11 +27,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Deadline for taking a side. It is never reached: neither directory changes in
-// a way that requires another attempt.
+// Maximum time for taking a side. It is never reached, because no process
+// changes these directories in a way that would require another attempt.
 constexpr std::chrono::milliseconds kMostRounds{10'000};
-// Number of entries between two calls of is_spent() and checks for
-// cancellation.
+// After this many entries, calls is_spent() and checks for cancellation.
 constexpr uint64_t kAskEvery = 256;
 constexpr char kThisProcess[] = ", which this process does not have";
 
@@ -58,10 +57,12 @@ std::string ReasonNotToAudit(const FamilyOpening& family,
 struct AuditPair::Side {
   SnapshotOptions options;
   std::unique_ptr<SnapshotCopy> copy;
-  std::unique_ptr<SnapshotFiles> files;  // in the directory of `copy`
-  std::map<uint32_t, const SnapshotFamily*> families;  // by id
+  std::unique_ptr<SnapshotFiles> files;  // files in the directory of `copy`
+  // The key is the family's id.
+  std::map<uint32_t, const SnapshotFamily*> families;
 
-  // Takes the side in the private directory `name` below `parent`.
+  // Links and copies the side into the temporary directory `name` below
+  // `parent`.
   Status Take(const std::string& parent, const std::string& name) {
     RETURN_IF_ERROR(
         ResolveDatabase(options.database_dir, &options.database_dir));
@@ -109,7 +110,8 @@ class AuditPair::FamilyCompare {
     for (int i = 0; i < 2; ++i) {
       RangeEntriesOptions options;
       options.cancelled = cancelled_;
-      // Otherwise some entries are only in memtables.
+      // Lists tables only if everything was flushed. Otherwise some entries are
+      // in no table.
       if (!copies[i]->wal_not_flushed()) {
         files_[i] = ListTableFiles(copies[i]->db(), families[i]->handle);
         options.files = &files_[i];
@@ -120,8 +122,9 @@ class AuditPair::FamilyCompare {
     }
   }
 
-  // Compares entries, and adds to *slice and *bytes. *next: the key at which
-  // the next slice begins; unset at the family's end.
+  // Compares entries, and adds the results to *slice and *bytes. Sets *next to
+  // the key at which the next slice begins. At the end of the family, *next is
+  // not set.
   Status Run(uint64_t max_bytes, const std::function<bool()>& is_spent,
              uint64_t* bytes, AuditSlice* slice,
              std::optional<std::string>* next) {
@@ -129,7 +132,7 @@ class AuditPair::FamilyCompare {
     RangeEntries& standby = *readers_[0];
     RangeEntries& cut = *readers_[1];
     while (standby.Valid() || cut.Valid()) {
-      // After a read error Valid() is false before the end of the side.
+      // Valid() is also false after a read error, so checks for errors first.
       if (!standby.status().ok() || !cut.status().ok()) break;
       const int order = !standby.Valid() ? 1
                         : !cut.Valid()
@@ -138,7 +141,7 @@ class AuditPair::FamilyCompare {
       const Slice key = order > 0 ? cut.key() : standby.key();
       const bool asks = slice->entries % kAskEvery == 0;
       is_over_ = is_over_ || *bytes >= max_bytes || (asks && is_spent());
-      // A key that is too long for the audit's record cannot begin a slice.
+      // A slice cannot begin at a key that is too long for the audit's record.
       if (is_over_ && slice->entries > 0 && key.size() <= kMaxKeyBytes) {
         *next = key.ToString();
         break;
@@ -164,7 +167,7 @@ class AuditPair::FamilyCompare {
   }
 
  private:
-  // Entries that are on one side only, or have different values.
+  // Counts entries that only one side has, or whose values differ.
   struct Differences {
     uint64_t in_standby = 0;
     uint64_t in_cut = 0;
@@ -249,7 +252,8 @@ Status AuditPair::Take(const AuditPairOptions& options,
     RETURN_IF_ERROR(
         side->Take(path.parent_path().string(), path.filename().string()));
   }
-  // Both sides must have the same bytes in the cut's last WAL, up to its end.
+  // Checks that both sides have the same bytes in the cut's last WAL, up to the
+  // cut's end.
   const std::string wal = NumberedName(options.end.number, ".log");
   Digest128 digests[2];
   for (int i = 0; i < 2 && options.end.bytes > 0; ++i) {
@@ -268,11 +272,12 @@ Status AuditPair::Take(const AuditPairOptions& options,
   return Status::OK();
 }
 
-// Adds the families of one side that are not audited.
+// Adds the families of one side that cannot be compared to unaudited_.
 Status AuditPair::FindUnaudited(const Side& side) {
   const std::string& text = side.files->options_text();
   OpenPlan plan;
-  // PlanOpening() fails if it cannot open a family; that family is added below.
+  // PlanOpening() fails if it cannot open one of the families. This is no error
+  // here, because the code below adds this family.
   const Status planned = PlanOpening(
       side.files->state(), text, side.files->options_name(), {},
       options_.registry,
@@ -333,8 +338,9 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
   slice->next = begin;
   const Side& standby = *sides_[0];
   const Side& cut = *sides_[1];
-  // A family on only one side is a difference: if the source had added or
-  // dropped it, its MANIFEST would have a barrier.
+  // If only one side has a family, this is a difference. It cannot be an
+  // addition or removal at the source, because the source's MANIFEST would then
+  // have a barrier.
   for (int i = 0; i < 2; ++i) {
     for (const auto& [id, family] : sides_[i]->families) {
       if (!sides_[1 - i]->Has(id, family->name)) {
@@ -357,7 +363,8 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
     std::optional<std::string> next;
     const Status status =
         compare.Run(max_bytes, is_spent, &bytes, slice, &next);
-    // If nothing was compared in this family, the next slice begins here again.
+    // If nothing was compared in this family, the next slice begins at the same
+    // place.
     const bool has_moved = next.has_value() || !resumes;
     slice->next = has_moved ? AuditPlace{id, next} : begin;
     if (!status.ok() || next.has_value()) {

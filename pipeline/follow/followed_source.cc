@@ -22,27 +22,29 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr uint64_t kPieceBytes = 1u << 20;
-// Maximum bytes of one WAL to read in a round, unless one record is larger.
+// A round reads at most this many bytes of one WAL, except if one record is
+// larger.
 constexpr uint64_t kRoundBytes = 8u << 20;
-// An answer ends with the piece that makes it larger than this.
+// When an answer is larger than this, it gets no further piece.
 constexpr uint64_t kAnswerBytes = 8u << 20;
-// A larger record requires a cut, and its bytes are not kept.
+// If a record is larger, it requires a cut, and its bytes are not kept.
 constexpr uint64_t kMaxPieceBytes = kMaxFollowAnswerBytes / 2;
 constexpr int kMaxListings = 5;
-// Maximum number of MANIFEST prefixes whose digests are kept: this many for
-// cuts of followers, and as many for judged parts that were sent.
+// Maximum number of MANIFEST prefixes whose digests are kept. This limit
+// applies separately to the cuts of followers, and to the judged parts that
+// were sent.
 constexpr size_t kMaxBegins = 256;
-// Maximum number of lives of the source that one round begins; if more begin,
-// the next round continues.
+// A round begins at most this many lives of the source. If the source begins
+// still more, the next round continues.
 constexpr int kMaxLives = 3;
 
 bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// Reads a file from one offset on, once and in order, and keeps the bytes.
-// RocksDB may overwrite a recycled WAL, so the bytes that were checked must
-// also be those that are sent.
+// Reads a file once, in order, from one offset on, and keeps the bytes. RocksDB
+// may recycle a WAL and overwrite it. So the bytes that are sent must be the
+// same bytes that were checked, and not be read again.
 class Captured : public ByteSource {
  public:
   // REQUIRES: the file has `file_bytes` bytes, at least `begin`.
@@ -72,7 +74,7 @@ class Captured : public ByteSource {
   mutable std::string bytes_;
 };
 
-// A file of a private directory, with its descriptor.
+// A file that stays open while it is read.
 class OpenedFile : public ByteSource {
  public:
   explicit OpenedFile(std::string path) : path_(std::move(path)) {}
@@ -109,18 +111,18 @@ struct FollowedSource::WalFile {
   std::string path;
   std::shared_ptr<Descriptor> file;
   std::unique_ptr<LogFollower> follower;
-  Digest128Stream digest;  // digest of the bytes read and staged
+  Digest128Stream digest;  // digest of all bytes that were read and staged
   bool has_records = false;
-  bool is_whole = false;  // nothing will be appended
-  bool is_torn = false;   // has bytes after the last record
-  bool is_held = false;   // held_ has, or had, an entry for it
+  bool is_whole = false;  // true: RocksDB appends nothing to it
+  bool is_torn = false;   // true: other bytes follow the last record
+  bool is_held = false;   // true: held_ has, or had, this WAL
 };
 
 struct FollowedSource::Piece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  std::string data;    // empty: the bytes are only in the file
-  Digest128 digest{};  // set if only the file has the bytes
+  std::string data;    // empty: the bytes must be read from the file
+  Digest128 digest{};  // digest of the bytes; set if `data` is empty
   // Digest of all bytes of the WAL before this piece.
   std::unique_ptr<Digest128Stream> before;
 };
@@ -176,8 +178,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
           {file.smallest_sequence, file.largest_sequence, end});
     }
   }
-  // A flush adds no table if a filter drops all of its entries, but its edit
-  // still has a log number.
+  // If a filter drops all entries of a flush, the flush adds no table. But its
+  // edit still has a log number.
   const bool may_filter =
       kind != EditKind::kBookkeeping || edit.log_number.has_value();
   const auto family = before.families.find(edit.family_id);
@@ -186,8 +188,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
   }
 }
 
-// Reads M, the new records of the MANIFEST. TryAgain: CURRENT names another
-// MANIFEST now.
+// Reads M, the new records of the MANIFEST. Returns TryAgain if CURRENT now
+// names another MANIFEST.
 Status FollowedSource::FollowManifest() {
   bool changed = false;
   RETURN_IF_ERROR(manifest_->Follow(&changed));
@@ -202,7 +204,8 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
   for (int lives = 0; lives < kMaxLives; ++lives) {
     const uint64_t micros = MicrosNow();
     Staged staged;
-    // A database that is being written to is open, so no check is needed.
+    // If the last round found new records, the database counts as open, without
+    // a check.
     staged.source_process =
         !is_idle_ || IsDatabaseOpen(options_.database_dir)
             ? SourceProcess::kOpen
@@ -222,12 +225,13 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
       return status;
     }
   }
-  return Status::OK();  // the source keeps changing; the next round continues
+  return Status::OK();  // the source keeps changing; the next round tries again
 }
 
-// Reads the MANIFEST once before any WAL: it says where the WALs are, which of
-// them are needed, and which sequence number the first record continues. Its
-// records so far count as barriers.
+// Begins a life of the source. Reads the MANIFEST before any WAL, because it
+// says where the WALs are, which WALs are needed, and which sequence number the
+// first record continues. The records that the MANIFEST already has are judged
+// like later ones, so they may be barriers.
 Status FollowedSource::BeginLife() {
   manifest_ = std::make_unique<ManifestTail>(
       options_.database_dir,
@@ -236,8 +240,9 @@ Status FollowedSource::BeginLife() {
   seen_options_.emplace(options_.database_dir);
   RETURN_IF_ERROR(seen_options_->Look());
   RETURN_IF_ERROR(FollowManifest());
-  // After the MANIFEST was read: a machine that opens the database later begins
-  // another MANIFEST, and thus another life.
+  // Checks this after reading the MANIFEST. If a process on another machine
+  // opens the database later, it begins another MANIFEST, and thus another
+  // life.
   RETURN_IF_ERROR(CheckWriterIsHere(options_.database_dir));
   const ManifestState& state = manifest_->state();
   std::string database_id;
@@ -265,11 +270,13 @@ Status FollowedSource::BeginLife() {
 }
 
 // Requires a cut if a flush or a compaction has rewritten a family that has a
-// compaction filter. Reads OPTIONS after M: RocksDB writes it after CURRENT,
-// but before any compaction. If OPTIONS cannot be read, the next round tries
-// again. But a round that lists all WALs assumes a filter in each of these
-// families, because only such a round may report the source as closed, and a
-// closed source must not require another cut later.
+// compaction filter. Reads OPTIONS after M, because RocksDB writes a new
+// OPTIONS file after CURRENT, but before any compaction.
+//
+// If OPTIONS cannot be read, the next round usually tries again. But a round
+// that lists all WALs then assumes a filter in each of these families. Only
+// such a round may report that the source is closed, and a closed source must
+// not require a cut afterwards.
 void FollowedSource::FindFiltered(bool listed) {
   if (judged_.rewritten.empty()) {
     return;
@@ -328,8 +335,9 @@ void FollowedSource::EndLife() {
   ++rounds_;
 }
 
-// Repeats the listing as PinnedWals::List() does: a listing is certainly
-// complete only up to the newest name of the previous listing.
+// Lists the WALs until the newest name is the same twice, as PinnedWals::List()
+// does. A listing is certainly complete only up to the newest name of the
+// previous listing.
 Status FollowedSource::ListWals() {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0; listings < kMaxListings; ++listings) {
@@ -357,8 +365,9 @@ Status FollowedSource::ListWals() {
 }
 
 // Reads the new bytes of all WALs. RocksDB creates a WAL before it writes the
-// last buffered bytes of the previous one. So the first record of a WAL is
-// accepted only after the earlier WALs were read again: they are complete then.
+// last buffered bytes of the previous WAL. Once a WAL has a record, the
+// previous WALs are complete. So before accepting the first record of a WAL,
+// reads the previous WALs again.
 Status FollowedSource::ReadWals(bool list, Staged* staged) {
   for (const uint64_t sequence : judged_.table_sequences) {
     continuity_->Excuse(sequence);
@@ -386,14 +395,15 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
       }
     }
     if (staged->more || staged->life_ended) {
-      break;  // a later WAL is read only after all of this one
+      break;  // later WALs must wait until this one was read completely
     }
   }
   return Status::OK();
 }
 
-// Finds out whether recovery stops at the torn end of an earlier WAL, and so
-// before the first record of this one.
+// Finds out whether a recovery would stop in an earlier WAL, because this WAL
+// ends with a torn record. Then a recovery would not reach the first record of
+// the WAL `number`.
 void FollowedSource::FindTornWal(uint64_t number) {
   for (const auto& [earlier, wal] : wals_) {
     if (earlier < number && wal->is_torn && !continuity_->has_entries()) {
@@ -403,8 +413,8 @@ void FollowedSource::FindTornWal(uint64_t number) {
   }
 }
 
-// Requires a cut once the source no longer needs the torn WAL, because the
-// standby must not need it either.
+// Requires a cut once the source no longer needs the torn WAL. After that, the
+// standby must not depend on this WAL either.
 void FollowedSource::ForgetTornWal() {
   if (torn_wal_ != 0 &&
       manifest_->state().min_log_number_to_keep > torn_wal_) {
@@ -416,8 +426,8 @@ void FollowedSource::ForgetTornWal() {
   }
 }
 
-// Reads the new bytes of one WAL. With hold_first, does not accept its first
-// record; *held_first is true if there is one.
+// Reads the new bytes of one WAL. If `hold_first` is true, does not accept the
+// WAL's first record, but sets *held_first to true if there is one.
 Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
                                bool* held_first) {
   *held_first = false;
@@ -427,7 +437,8 @@ Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
     if (!staged->more || wal->follower->end() > before) {
       break;
     }
-    staged->more = false;  // one record is larger than the limit
+    // One record is larger than the limit: doubles the limit.
+    staged->more = false;
   }
   return Status::OK();
 }
@@ -438,9 +449,10 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   FileId opened;
   RETURN_IF_ERROR(FileIdOf(wal->file->get(), wal->path, &opened));
   if (opened.bytes < begin) {
-    // The file became shorter. If the path now names another file, RocksDB
-    // recycled the first file for another WAL. Otherwise the source's process
-    // crashed, and the next one truncated the file.
+    // The file became shorter. There are two possible reasons. If the path now
+    // names another file, RocksDB has recycled the first file for another WAL.
+    // Otherwise the source's process crashed, and the next process truncated
+    // the file.
     RETURN_IF_ERROR(
         IsNamed(wal->file->get(), wal->path, &staged->life_ended));
     wal->is_whole = true;
@@ -470,7 +482,8 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
         return Status::OK();
       });
   if (status.IsTryAgain()) {
-    return Status::OK();  // truncated during the read: the next round sees it
+    // Truncated while it was read; the next round finds this.
+    return Status::OK();
   }
   if (!status.ok() && !*held_first) {
     return WithContext(status, EndState::kSourceError, wal->path);
@@ -482,8 +495,8 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   wal->is_torn = !*held_first && source.size() == source.file_bytes() &&
                  end < source.file_bytes();
   if (!wal->has_records) {
-    // Waits for the first record before it uses these bytes: the previous WAL
-    // may still receive bytes.
+    // Does not use these bytes before the WAL has its first record, because the
+    // previous WAL may still receive bytes.
     wal->BeginAgain();
     return Status::OK();
   }
@@ -495,7 +508,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   return Status::OK();
 }
 
-// Splits the bytes after `begin` into pieces that end with a record.
+// Splits the bytes after `begin` into pieces. Each piece ends with a record.
 void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
                                    const std::vector<uint64_t>& ends,
                                    const std::string& bytes,
@@ -521,9 +534,9 @@ void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
   }
 }
 
-// Finds flushed tables with entries that are in no WAL. If a table has entries
-// after the last record that was read, they may be in an unread WAL; the next
-// round that sees all WALs decides.
+// Finds flushed tables with entries that no WAL has. If a table has entries
+// after the last record that was read, these may be in a WAL that was not read
+// yet. Then waits for the next round that reads all WALs.
 void FollowedSource::FindUnlogged(bool saw_all) {
   std::vector<Flushed> pending;
   for (Flushed& table : judged_.flushed) {
@@ -544,10 +557,11 @@ void FollowedSource::FindUnlogged(bool saw_all) {
   judged_.flushed = std::move(pending);
 }
 
-// Finds a prepared transaction whose WAL RocksDB no longer keeps: the
-// transaction has ended. An unseen commit leaves a gap in the sequence numbers,
-// but an unseen rollback does not. If the transaction's end may be in an unread
-// WAL, the next round that sees all WALs decides.
+// Finds prepared transactions whose WAL RocksDB no longer keeps. Such a
+// transaction has ended. If the reader did not see a commit, it finds a gap in
+// the sequence numbers; but a rollback leaves no gap. If the end of the
+// transaction may be in a WAL that was not read yet, waits for the next round
+// that reads all WALs.
 void FollowedSource::FindEndedUnseen(bool saw_all) {
   const std::string name = continuity_->PreparedBefore(kept_wals_);
   if (saw_all && !name.empty()) {
@@ -561,9 +575,9 @@ void FollowedSource::FindEndedUnseen(bool saw_all) {
   }
 }
 
-// Computes the digest of the judged part of the MANIFEST: all records before
-// its end, or before the first flush that FindUnlogged() keeps for the next
-// round.
+// Computes the digest of the part of the MANIFEST that was judged. This part
+// has all records, or only those before the first flush that FindUnlogged()
+// leaves to the next round.
 Status FollowedSource::DigestJudged(FollowJudged* judged) {
   uint64_t end = manifest_->end();
   for (const Flushed& table : judged_.flushed) {
@@ -580,14 +594,15 @@ Status FollowedSource::DigestJudged(FollowJudged* judged) {
   return Status::OK();
 }
 
-// Publishes W together with the result of reading M.
+// Makes W, and the result of reading M, visible to followers.
 void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   const bool saw_all = listed && !staged->more;
   FindUnlogged(saw_all);
   FindEndedUnseen(saw_all);
   FollowJudged judged;
   if (!DigestJudged(&judged).ok()) {
-    digest_.reset();  // it may be incomplete: everything is read again
+    // The digest may be incomplete; the next round starts over.
+    digest_.reset();
     digested_bytes_ = 0;
     judged = {};
   }
@@ -627,7 +642,8 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
   source_process_ = staged->source_process;
-  // A table that is kept for the next round may require a cut then.
+  // Does not report the source as closed if a table is left to the next round,
+  // because that round may require a cut.
   source_closed_ = source_process_ == SourceProcess::kClosed && saw_all &&
                    judged_.flushed.empty() &&
                    continuity_->PreparedBefore(kept_wals_).empty();
@@ -642,7 +658,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
 void FollowedSource::Hold(StagedBytes* staged) {
   const auto found = held_.find(staged->number);
   if (found == held_.end()) {
-    return;  // released: no follower needs it
+    return;  // no follower needs this WAL any more
   }
   Piece& piece = staged->piece;
   HeldWal& held = found->second;
@@ -680,7 +696,8 @@ void FollowedSource::Trim() {
   }
 }
 
-// Frees the memory of the oldest pieces. Their files still have the bytes.
+// Frees the memory of the oldest pieces. Their bytes can still be read from the
+// files.
 void FollowedSource::CoolDown() {
   for (auto held = held_.lower_bound(cold_end_.number);
        memory_bytes_ > options_.memory_bytes && held != held_.end(); ++held) {
@@ -711,7 +728,7 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-// History of the bytes that the reader has read and still has digests of.
+// The history of the bytes that the reader has read and still has digests of.
 class FollowedSource::ReadHistory : public History {
  public:
   explicit ReadHistory(const FollowedSource* source) : source_(source) {
@@ -730,7 +747,8 @@ class FollowedSource::ReadHistory : public History {
     std::lock_guard<std::mutex> lock(source_->mu_);
     return source_->DigestOfWal(number, bytes, begin, digest);
   }
-  // Returns false: if a WAL is missing, later records may be missing, too.
+  // Sets *is_flushed to false. If a WAL is missing, later records may also be
+  // missing.
   Status IsWalFlushed(uint64_t, uint64_t, bool* is_flushed) const override {
     *is_flushed = false;
     return Status::OK();
@@ -763,7 +781,7 @@ Status FollowedSource::DigestOfManifest(uint64_t bytes, FileBegin* begin,
                             ? Status::TryAgain()
                             : manifest_->DigestOfBegin(bytes, digest);
   if (!status.ok()) {
-    // The database has another MANIFEST now: the next round sees it.
+    // The database now has another MANIFEST. The next round finds this.
     *begin = FileBegin::kShort;
     return MayPass(status) ? Status::OK() : status;
   }
@@ -804,7 +822,7 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
     *digest = wal.digest;
     return Status::OK();
   }
-  // The last piece that begins at `bytes` or before it.
+  // Finds the last piece that begins at `bytes` or before.
   const auto piece = std::prev(std::upper_bound(
       wal.pieces.begin(), wal.pieces.end(), bytes,
       [](uint64_t at, const Piece& each) { return at < each.offset; }));
@@ -823,9 +841,9 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
   return Status::OK();
 }
 
-// Finds a barrier after the position. Accepts the part of the MANIFEST that
-// another reader has judged, because this reader may not have seen the WALs
-// that the other one saw.
+// Finds a barrier after the position. The position includes how much of the
+// MANIFEST another reader has judged. Trusts this, because that reader may have
+// seen WALs that this reader has not.
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
                                       std::string* note) const {
   const FollowPosition& position = request.position;
@@ -845,12 +863,13 @@ CutReason FollowedSource::FindBarrier(const FollowRequest& request,
   return CutReason::kNone;
 }
 
-// Finds out whether this life continues the last one, in which a follower had
-// reached the position. *judged: the MANIFEST of this life; zeros: not known.
+// Finds out whether this life continues the last life, if a follower had
+// reached the position in the last life. Then sets *judged to the judged part
+// of this life's MANIFEST. Otherwise *judged stays zero.
 //
-// A round is published only if CURRENT named the same MANIFEST after the WALs
-// were read. So the position's records were written before CURRENT named this
-// MANIFEST, and were still in their WAL when it did.
+// A round is published only if CURRENT still named the same MANIFEST after the
+// WALs were read. So the position's records were written before CURRENT named
+// the new MANIFEST, and they were still in their WAL at that time.
 Status FollowedSource::FindContinued(const FollowPosition& position,
                                      FollowJudged* judged) const {
   const auto known = last_begins_.find(position.manifest_bytes);
@@ -895,7 +914,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   RETURN_IF_ERROR(FindStanding(position, ReadHistory(this), &standing));
   std::lock_guard<std::mutex> lock(mu_);
   if (lives_ != lives || standing == Standing::kAhead) {
-    *found = Found::kAhead;  // or the source's life has ended
+    *found = Found::kAhead;  // or the source has begun a new life meanwhile
     return Status::OK();
   }
   round->end.last_sequence = last_sequence_;
@@ -916,7 +935,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   const auto wal = held_.find(place.number);
   const bool is_held = wal != held_.end() && place.offset >= wal->second.begin;
   if (!is_held && !(held_.empty() && place.number == 0)) {
-    round->end.cut = CutReason::kNotHeld;  // released meanwhile
+    round->end.cut = CutReason::kNotHeld;  // the bytes were released meanwhile
     return Status::OK();
   }
   if (is_held) {
@@ -973,8 +992,8 @@ Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
   return Status::OK();
 }
 
-// Reads the bytes of a piece from offset `from` of the WAL on. TryAgain: the
-// file no longer has them.
+// Reads the bytes of a piece, beginning at offset `from` of the WAL. Returns
+// TryAgain if the file no longer has these bytes.
 Status FollowedSource::BytesOf(const HeldWal& wal, const Piece& piece,
                                uint64_t from, std::string* bytes) const {
   const uint64_t skipped = from - piece.offset;

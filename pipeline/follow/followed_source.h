@@ -163,7 +163,7 @@ class FollowedSource {
     uint64_t end = 0;    // end of the MANIFEST record that added it
     bool seen = false;   // true: an earlier round also found this table
   };
-  // What the reader found in the new records of the MANIFEST (M).
+  // Findings in the new records of the MANIFEST (M).
   struct Judged {
     Barrier<uint64_t> barrier;
     // For each column family: the end of the last MANIFEST record of a flush or
@@ -241,9 +241,9 @@ class FollowedSource {
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // findings that are not published yet
   Barrier<uint64_t> filtered_;  // barrier of families with a compaction filter
-  std::unique_ptr<Digest128Stream> digest_;  // digest of the MANIFEST's judged
-                                             // part
-  uint64_t digested_bytes_ = 0;              // length of that part
+  // Digest of the judged part of the MANIFEST, and the length of this part.
+  std::unique_ptr<Digest128Stream> digest_;
+  uint64_t digested_bytes_ = 0;
 
   mutable std::mutex mu_;
   std::string wal_directory_;
@@ -256,9 +256,10 @@ class FollowedSource {
   // part's length.
   uint64_t last_manifest_number_ = 0;
   std::map<uint64_t, Digest128> last_begins_;
-  mutable std::map<uint64_t, Digest128> begins_;  // digests of the MANIFEST's
-                                                  // beginnings, by length
-  std::map<uint64_t, Digest128> told_;            // sent digests, by length
+  // Digests of parts from the MANIFEST's beginning. The key is the part's
+  // length. told_ has those that answers contained.
+  mutable std::map<uint64_t, Digest128> begins_;
+  std::map<uint64_t, Digest128> told_;
   FollowJudged told_judged_;
   Barrier<uint64_t> manifest_barrier_;
   Barrier<uint64_t> filter_barrier_;

@@ -16,8 +16,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Replaces last_transfer.json by the record of the promotion. Durable before
-// CURRENT is written, it proves whose CURRENT that is (CheckNotTaken()).
+// Replaces last_transfer.json by the record of the promotion. This record is
+// durable before CURRENT is written. So if CURRENT names a MANIFEST, it proves
+// that the promotion wrote CURRENT (CheckNotTaken()).
 Status WriteTransfer(rocksdb::FileSystem* file_system, const std::string& dir,
                      const Promotion& promotion) {
   const std::string text = PromotedTransferText(
@@ -42,7 +43,8 @@ Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   Access access;
   RETURN_IF_ERROR(AccessBeside(dir, &access));
-  // Sets owner and mode before the rename: an application may open DIR at once.
+  // Sets owner and mode before the rename, because an application may open DIR
+  // immediately after it.
   const std::string path = dir + "/CURRENT";
   const std::string made = path + ".sstferry";
   RETURN_IF_ERROR(WriteDurably(file_system, made, manifest + "\n"));
@@ -89,7 +91,8 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     RETURN_IF_ERROR(WriteCurrent(file_system, dir, promotion->record));
     FaultPoint("Promote:CurrentWritten");
   }
-  // Removes the record last: while it exists, the promotion is unfinished.
+  // Removes the record last, because the promotion is unfinished as long as the
+  // record exists.
   for (const char* const name :
        {kAuditFileName, kFollowMarkName, kFollowFileName}) {
     RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));

@@ -23,22 +23,22 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pause between two rounds. It limits the cost of a reader, and adds half of
-// its length to the average lag.
+// Pause between two rounds. It limits the CPU time of a reader. On average, it
+// delays records by half of its length.
 constexpr milliseconds kBetweenRounds{8};
-// Maximum pause if no write is noticed.
+// Maximum pause between two rounds if nothing seems to be written.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// A follower is told to take a cut only after this many rounds have shown that
-// it needs one. The first round may have begun before the request. Until the
-// second round, the reader may still know a database that was replaced, while
-// the position is of the new one; or the position may be ahead of the bytes
-// that were read.
+// A follower must take a cut only after this many rounds have found that it
+// needs one. The first round may have begun before the request. Before the
+// second round, the reader may still know an older database while the position
+// belongs to its replacement. Or the position may be after the bytes that were
+// read.
 constexpr uint64_t kRoundsUntilCut = 2;
-// Interval at which a closed source repeats that it is closed, for a promotion
-// that began meanwhile.
+// How often a closed source repeats to a follower that it is closed. A
+// promotion that began in the meantime needs this.
 constexpr milliseconds kTellClosed{200};
-// Maximum age of a round that shows the present state of the source.
+// If a round is older, it no longer shows the present state of the source.
 constexpr std::chrono::seconds kFreshRound{1};
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
@@ -100,7 +100,7 @@ class SourceFollowers::Reader {
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
       CheckCut(who, request.position, rounds, &found, &round->end.cut);
-      // Before the first round, nothing is known or kept.
+      // Before the first round, the reader knows nothing and keeps no bytes.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
         FollowPosition position = request.position;
         if (round->end.cut != CutReason::kNone) {
@@ -117,8 +117,8 @@ class SourceFollowers::Reader {
       const bool has_all = rounds > 0 && is_fresh() &&
                            found == FollowedSource::Found::kNothing;
       if (has_all) follower.had_all = SteadyClock::now();
-      // A planned move waits for this answer, and accepts only a round that
-      // began after its request.
+      // A planned promotion waits for the answer that the source is closed. It
+      // accepts the answer only if the round began after its request.
       const bool is_current = has_all && round_begun_ >= asked;
       round->end.source_closed &= is_current;
       const bool is_closed = round->end.source_closed;
@@ -197,8 +197,8 @@ class SourceFollowers::Reader {
     }
   }
 
-  // Ends the reader if it has no follower. A follower that takes a cut may send
-  // no request for hours, but stays in followers_.
+  // Ends the reader if it has no follower. A follower that takes a cut stays in
+  // followers_, although it may send no request for hours.
   bool EndIfUnused() {
     std::lock_guard<std::mutex> lock(mu_);
     ended_ = ended_ || (followers_.empty() &&
@@ -209,13 +209,13 @@ class SourceFollowers::Reader {
 
   // Guarded by mu_.
   struct Follower {
-    FollowerState told;  // without the members of Measure()
+    FollowerState told;  // without the values that Measure() computes
     FollowPosition position;
-    CutReason asked = CutReason::kNone;  // reason for the expected cut
-    bool told_closed = false;  // the last answer with has_all said that the
-                               // source is closed
+    CutReason asked = CutReason::kNone;  // why this follower must take a cut
+    // True: the last answer with has_all said that the source is closed.
+    bool told_closed = false;
     SteadyClock::time_point had_all = SteadyClock::now();
-    FollowPosition doubted;  // seems to need a cut; all zero: no doubt
+    FollowPosition doubted;  // seems to need a cut; all zero: does not
     uint64_t doubted_rounds = 0;
   };
 
@@ -224,17 +224,19 @@ class SourceFollowers::Reader {
     return SteadyClock::now() - round_begun_ <= kFreshRound;
   }
 
-  // Marks the answer as one of an earlier time, so that the follower does not
-  // assume that it has everything.
+  // Makes the answer say that more bytes may exist, because it does not show
+  // the present state of the source. Otherwise the follower would assume that
+  // it has everything.
   static void LeaveOpen(FollowEnd* end) {
     end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
     end->judged = FollowJudged();
     end->source_process = SourceProcess::kUnknown;
   }
 
-  // REQUIRES: mu_ is locked. If a cut is needed, reports kAhead until
-  // kRoundsUntilCut rounds have passed; after as many rounds, reports a cut
-  // instead of kAhead. These rounds may span several requests.
+  // REQUIRES: mu_ is locked. A cut, or kAhead, must be confirmed by
+  // kRoundsUntilCut rounds. Until then, sets *found to kAhead. After that,
+  // requires the cut; for kAhead, requires a cut for a new life. The rounds may
+  // belong to several requests.
   void CheckCut(const void* who, const FollowPosition& position,
                 uint64_t rounds, FollowedSource::Found* found, CutReason* cut) {
     Follower& follower = followers_[who];
@@ -256,7 +258,7 @@ class SourceFollowers::Reader {
   }
 
   // REQUIRES: mu_ is locked. Records that this follower needs the bytes after
-  // `position`, and releases WALs that no follower needs any more.
+  // `position`. Releases WALs that no follower needs any more.
   Follower& Need(const void* who, const FollowRequest& request,
                  const FollowPosition& position) {
     Follower& follower = followers_[who];
@@ -285,10 +287,10 @@ class SourceFollowers::Reader {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  // All members below are guarded by mu_.
+  // mu_ guards all members below.
   Status status_;  // result of the last round
   uint64_t rounds_ = 0;
-  SteadyClock::time_point round_begun_;  // begin of the last successful round
+  SteadyClock::time_point round_begun_;  // when the last successful round began
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
   std::map<const void*, Follower> followers_;
@@ -309,8 +311,8 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
-  // Refuses a standby as the source: no process holds its LOCK, and each cut
-  // replaces its files.
+  // Refuses a standby as the source, for two reasons: no process locks its LOCK
+  // file, and each cut replaces its files.
   FollowFile record;
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(options.database_dir, &found, &record));

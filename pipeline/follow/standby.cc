@@ -45,12 +45,13 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// If two WALs have the same number, this many bytes before the end of the
-// shorter one are compared. Earlier records have checksums, and only one
-// process writes the WAL.
+// If two files contain the same WAL, compares only this many bytes before the
+// end of the shorter file. This is enough, because earlier records have
+// checksums, and only one process writes the WAL.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
-// Like kLostInfix, if it is unknown whether the source lost anything.
+// Like kLostInfix, for directories that are kept although it is unknown whether
+// the source lost anything.
 constexpr char kUnprovenInfix[] = ".sstferry-unproven-";
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
@@ -83,7 +84,7 @@ Status NoStandby(const std::string& dir) {
                     MendStandbyCommand("SOURCE", dir));
 }
 
-// Returns true if it is certain that `dir` is missing or empty.
+// Returns true if `dir` is certainly missing or empty.
 bool IsFree(const std::string& dir) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -101,8 +102,8 @@ Status ShortWal(const std::string& dir, const FollowMark& mark,
                         std::to_string(bytes));
 }
 
-// Creates an empty file for marks. It need not be durable: without it, the next
-// scan only takes longer.
+// Creates an empty file for marks. The file need not be durable: if a crash
+// removes it, only the next scan takes longer.
 Status MakeMarks(rocksdb::FileSystem* file_system, const std::string& dir,
                  const Access& access) {
   const std::string path = dir + "/" + kFollowMarkName;
@@ -141,7 +142,7 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(status, EndStateOf(status), "write " + path);
 }
 
-// A history that is read from the files of a directory.
+// The history of a database. Reads it from the files of a directory.
 class HistoryOfFiles : public History {
  public:
   HistoryOfFiles(rocksdb::FileSystem* file_system, std::string dir,
@@ -196,8 +197,8 @@ class HistoryOfFiles : public History {
   const FollowFile& record_;
 };
 
-// Checks whether a directory has a WAL with a record and a number above
-// `number`.
+// Sets *has_record to true if a WAL of the directory has a record and a number
+// above `number`.
 Status HasLaterRecord(rocksdb::FileSystem* file_system, const std::string& dir,
                       const std::map<uint64_t, std::string>& wals,
                       uint64_t number, bool* has_record) {
@@ -213,7 +214,7 @@ Status HasLaterRecord(rocksdb::FileSystem* file_system, const std::string& dir,
   return Status::OK();
 }
 
-// Compares the bytes of two files from `begin` to `end`.
+// Sets *same to true if two files have the same bytes from `begin` to `end`.
 Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
                     const std::string& b, uint64_t begin, uint64_t end,
                     bool* same) {
@@ -234,9 +235,9 @@ Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
   return Status::OK();
 }
 
-// Returns the recorded directories that exist next to `dir` and whose names
-// begin with that of `dir`. (If `dir` is a copy of another standby, its record
-// has the directories of that standby.)
+// Returns those directories in `recorded` that exist next to `dir` and whose
+// names begin with the name of `dir`. The others belong to another standby, if
+// `dir` is a copy of it.
 std::vector<std::string> OwnDirs(const std::string& dir,
                                  const std::string& infix,
                                  const std::vector<std::string>& recorded) {
@@ -256,9 +257,10 @@ std::vector<std::string> OwnDirs(const std::string& dir,
 }
 
 // Returns a directory next to `dir` in which an unfinished cut has begun to
-// keep the files of `dir`: it has only links to them. The directories in
-// `recorded` are complete, and not filled again, even if they are empty now.
-// Returns "" if no such directory exists.
+// keep the files of `dir`. Such a directory contains only hard links to these
+// files. Ignores the directories in `recorded`, because they are complete and
+// must not be filled again, even if they are empty now. Returns "" if there is
+// no such directory.
 std::string FindBegun(const std::string& dir, const std::string& infix,
                       const std::vector<std::string>& recorded) {
   namespace fs = std::filesystem;
@@ -266,7 +268,7 @@ std::string FindBegun(const std::string& dir, const std::string& infix,
   const fs::path parent = fs::path(dir).parent_path();
   std::vector<std::string> names;
   ListDirectory(parent.empty() ? "." : parent.string(), &names)
-      .PermitUncheckedError();  // error: a new directory is made
+      .PermitUncheckedError();  // error: the caller makes a new directory
   for (const std::string& name : names) {
     const std::string kept = (parent / name).string();
     std::vector<std::string> files;
@@ -298,8 +300,8 @@ Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
                         std::to_string(end) + ", found others");
 }
 
-// Finds the number of the newest OPTIONS file in a directory; 0: none. RocksDB
-// writes one whenever it opens a database.
+// Finds the number of the newest OPTIONS file in a directory; 0: there is none.
+// RocksDB writes an OPTIONS file whenever it opens a database.
 Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   *number = 0;
   std::vector<std::string> names;
@@ -314,7 +316,8 @@ Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   return Status::OK();
 }
 
-// Finds the first sequence number that a WAL's records take; 0: they take none.
+// Finds the first sequence number in a WAL. Sets *sequence to 0 if no record of
+// the WAL has one.
 Status FindFirstSequence(rocksdb::FileSystem* file_system,
                          const std::string& dir, uint64_t number,
                          uint64_t* sequence) {
@@ -354,8 +357,9 @@ bool IsSameTable(const ManifestFile& a, const ManifestFile& b) {
          a.largest_sequence == b.largest_sequence;
 }
 
-// Returns true if both MANIFESTs have different tables with the same number.
-// Then neither continues the other, because RocksDB uses a number only once.
+// Returns true if the two MANIFESTs have different tables with the same number.
+// RocksDB never uses a number twice, so neither MANIFEST can then continue the
+// other.
 bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
   std::map<uint64_t, const ManifestFile*> tables;
   for (const auto& [id, family] : a.families) {
@@ -372,22 +376,23 @@ bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
   return false;
 }
 
-// Receives a record of a WAL, and the offset after it.
+// Receives one record of a WAL, and the offset after the record.
 using OnWalRecord = std::function<Status(uint64_t wal, const Slice& record,
                                          uint64_t end)>;
-// Receives the end of a WAL's records, and the file's size.
+// Receives the offset after the last record of a WAL, and the size of the file.
 using OnWalEnd =
     std::function<Status(uint64_t wal, uint64_t end, uint64_t bytes)>;
 
-// Reads the WALs in `dir` from the disk, because an earlier follower may have
-// failed to sync them; with `from_mark`, only the bytes after the newest mark.
-// *end: as FindStandbyEnd(), with the mark's sequence number.
+// Reads the WALs in `dir`. If `from_mark` is true, reads only the bytes after
+// the newest mark. Reads from the disk, not from the page cache, because an
+// earlier follower may have failed to sync the WALs. Sets *end as
+// FindStandbyEnd() does, with the sequence number of the mark.
 Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
                 bool from_mark, const OnWalRecord& on_record,
                 const OnWalEnd& on_end, StandbyPosition* end) {
   *end = StandbyPosition();
-  // Reads the mark before it lists the WALs: a later mark might name a newer
-  // WAL.
+  // Reads the mark before listing the WALs. A mark that is read later could
+  // name a WAL that the list does not have.
   const FollowMark mark = ReadFollowMark(dir);
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(dir, &wals));
@@ -406,7 +411,7 @@ Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
     end->judged = mark.judged;
   }
   if (mark.wal_bytes == 0 && !wals.empty()) {
-    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
+    end->wal_number = wals.begin()->first;  // stays if no WAL has a record
   }
   for (auto wal = wals.lower_bound(from_mark ? mark.wal_number : 0);
        wal != wals.end(); ++wal) {
@@ -450,7 +455,7 @@ Status OtherThanCut(const std::string& dir, uint64_t wal, uint64_t expected,
                         std::to_string(found));
 }
 
-// Truncates a longer file durably.
+// Truncates a file to `most_bytes` if it is longer. The change is durable.
 Status TruncateTo(rocksdb::FileSystem* file_system, const std::string& path,
                   uint64_t most_bytes) {
   uint64_t bytes = 0;
@@ -483,9 +488,10 @@ struct Standby::Wal {
 
   const uint64_t number;
   const std::string path;
-  std::unique_ptr<LogFollower> follower;  // checks what is appended
-  // Closed when its last user is gone: a Sync() may use it while the next WAL
-  // begins.
+  // Checks the records that are appended.
+  std::unique_ptr<LogFollower> follower;
+  // Closed by its last user, because a running Sync() may still use the file
+  // when the next WAL begins.
   std::unique_ptr<rocksdb::FSWritableFile> file;
 };
 
@@ -504,8 +510,8 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
   if (!locked.ok()) {
     return EndStateOf(locked) == EndState::kBusy ? busy : locked;
   }
-  // The follower that held the lock may have replaced the directory by another
-  // cut.
+  // The follower that held the lock may have exchanged the directory with
+  // another cut. Then this file is not the standby's lock any more.
   bool is_named = false;
   RETURN_IF_ERROR(IsNamed(file.get(), path, &is_named));
   if (!is_named) {
@@ -524,13 +530,14 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
 Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
                        const FollowFile& record, StandbyWals* wals) {
   wals->continuity = std::make_unique<WalContinuity>(0);
-  std::map<uint64_t, uint64_t> cut;  // number -> bytes of WALs not read so far
+  // The cut's WALs that are not read yet: number -> bytes.
+  std::map<uint64_t, uint64_t> cut;
   for (const CutWal& wal : record.wals) {
     cut[wal.number] = wal.bytes;
   }
   const uint64_t oldest_of_cut = cut.empty() ? 0 : cut.begin()->first;
   bool is_behind_cut = false;
-  uint64_t torn_wal = 0;  // no later WAL may have a record; 0: none
+  uint64_t torn_wal = 0;  // no later WAL may have a record; 0: not set
   const OnWalRecord on_record = [&](uint64_t wal, const Slice& each,
                                     uint64_t end) {
     const auto of_cut = cut.find(wal);
@@ -561,7 +568,7 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
       return OtherThanCut(dir, wal, of_cut->second, end);
     }
     if (of_cut != cut.end()) cut.erase(of_cut);
-    // Older WALs of a cut may end inside a record, as at the source.
+    // In a cut, older WALs may end inside a record, as they do at the source.
     if (is_behind_cut && bytes > end) torn_wal = wal;
     return Status::OK();
   };
@@ -571,8 +578,9 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
     return OtherThanCut(dir, cut.begin()->first, cut.begin()->second, 0);
   }
   if (!is_behind_cut) wals->continuity->BeginBehindCut(record.sequence);
-  // All records were read, so the mark's number is not needed. Marks of older
-  // sstferry versions also count prepared entries that were not committed.
+  // All records were read, so takes the number from them and not from the mark.
+  // In older versions of sstferry, the mark also counts prepared entries that
+  // were not committed.
   wals->end.last_sequence = wals->continuity->last_sequence();
   return Status::OK();
 }
@@ -712,8 +720,8 @@ Status Standby::Load() {
              : MakeMarks(file_system_.get(), dir_, access_);
 }
 
-// Finds the end of the WALs in DIR, and reads their records, unless DIR had all
-// of them before the cut.
+// Finds the end of the WALs in DIR. Also reads all records, unless DIR is a new
+// cut that has only records which this object has already seen.
 Status Standby::LoadWals() {
   const StandbyPosition before = received_;
   const bool is_known =
@@ -723,7 +731,7 @@ Status Standby::LoadWals() {
   const Status status =
       is_known ? FindStandbyEnd(file_system_.get(), dir_, &received_)
                : ReadStandbyWals(file_system_.get(), dir_, record_, &wals);
-  // Damage is a finding, not a failure: a cut repairs it.
+  // Damage is no error here, because the next cut repairs it.
   if (EndStateOf(status) == EndState::kCorrupt) {
     gap_ = {CutReason::kDamage, MessageOf(status)};
   } else {
@@ -840,10 +848,11 @@ Status Standby::CheckUsable() const {
   return exists_ ? CheckOwned() : NoStandby(dir_);
 }
 
-// Checks that DIR, which is written to and exchanged by its path, is still the
-// standby that this object has locked or, before the first cut, still has no
-// files. If this object adopts a database, another database may be there by
-// now, because the exchange keeps that one as well; but not a standby.
+// Checks that DIR is still the directory that this object began with. (DIR is
+// written and exchanged by its path.) It must be the standby that this object
+// has locked. Before the first cut, it must still have no files. If this object
+// adopts a database, DIR may now contain another database, which the exchange
+// would also keep; but it must not contain a standby.
 Status Standby::CheckOwned() const {
   const bool is_locked = lock_.is_open();
   bool is_owned = false;
@@ -874,8 +883,8 @@ Status Standby::Fail(const Status& status) {
   return status;
 }
 
-// Syncs the newest WAL. A failure is final, also for calls that sync the same
-// file: the kernel reports lost bytes only once.
+// Syncs the newest WAL. After a failure, all later calls fail, because the
+// kernel reports lost bytes only once.
 Status Standby::SyncWal() {
   RETURN_IF_ERROR(failed_);
   if (wal_ == nullptr) {
@@ -904,7 +913,8 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
                                      "standby's"};
     return Status::OK();
   }
-  // If the source has more bytes, the received ones are older than this time.
+  // Skips this if the source has more bytes, because the received bytes are
+  // then older than read_micros.
   if (round.end.more_bytes == 0) {
     received_.read_micros =
         std::max(received_.read_micros, round.end.read_micros);
@@ -920,7 +930,8 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
 
 void Standby::Ask() {
   std::lock_guard<std::mutex> lock(mu_);
-  // A request after one that failed does not end the silence.
+  // If the follower was already waiting, the silence continues. A failed
+  // request does not end it.
   if (!silent_since_) silent_since_ = steady_clock::now();
 }
 
@@ -931,14 +942,14 @@ void Standby::HearBytes(bool is_over) {
   heard_.silent_micros = 0;
 }
 
-// Notes once a second that the source is silent, if it is.
+// If the source is silent, records this once a second.
 void Standby::NoteSilence() {
   if (!silent_since_ ||
       steady_clock::now() - *silent_since_ <= kSourceSilent) {
     return;
   }
   const uint64_t now = MicrosNow();
-  // The difference is large, too, if the clock was set back.
+  // If the clock was set back, this unsigned difference is large, too.
   if (now - heard_.silent_micros >= 1'000'000) heard_.silent_micros = now;
 }
 
@@ -969,7 +980,7 @@ Status Standby::ForgetClosed() {
 Status Standby::AppendTo(const WalBytes& log) {
   const bool is_new = log.wal_number > received_.wal_number;
   const uint64_t expected = is_new ? 0 : received_.wal_bytes;
-  // If there is no WAL, received_.wal_number is 0, which no file has.
+  // If there is no WAL yet, received_.wal_number is 0. No file has this number.
   if (log.wal_number == 0 || log.wal_number < received_.wal_number ||
       log.offset_bytes != expected) {
     return MakeStatus(
@@ -997,7 +1008,7 @@ Status Standby::AppendTo(const WalBytes& log) {
         return Status::Aborted("a gap");
       });
   if (gap_.reason != CutReason::kNone) {
-    return Status::OK();  // a cut is next; none of these bytes are used
+    return Status::OK();  // the next step is a cut, so nothing is appended
   }
   RETURN_IF_ERROR(followed);
   const uint64_t end = expected + log.bytes.size();
@@ -1024,12 +1035,13 @@ Status Standby::AppendTo(const WalBytes& log) {
   return Status::OK();
 }
 
-// Syncs the previous WAL, then this WAL's name, and only then writes bytes, so
-// that a power failure leaves complete records in order.
+// Begins a new WAL. Syncs the previous WAL, then the name of the new WAL. Only
+// after that, bytes are written. So a power failure leaves complete records in
+// order.
 Status Standby::BeginWal(uint64_t number) {
   RETURN_IF_ERROR(SyncWal());
   if (wal_ != nullptr) older_[wal_->number] = received_.wal_bytes;
-  older_.erase(number);  // it may exist without a record
+  older_.erase(number);  // a file without a record may exist
   FaultPoint("Standby:WalEnded");
   auto wal =
       std::make_shared<Wal>(number, dir_ + "/" + WalName(number));
@@ -1059,8 +1071,8 @@ Status Standby::Sync() {
     wal = wal_;
     static_cast<StandbyPosition&>(mark) = received_;
     static_cast<SourceHeard&>(mark) = heard_;
-    // After damage, a mark that covers only the intact part would hide that
-    // records are missing.
+    // If a WAL is damaged, writes no mark. A mark of the intact part would hide
+    // that records are missing.
     is_durable = is_damaged() ||
                  (received_ == durable_ && heard_ == marked_heard_);
     mark.count = marks_ + 1;
@@ -1068,8 +1080,8 @@ Status Standby::Sync() {
   if (is_durable) {
     return Status::OK();
   }
-  // While this syncs, records may be appended to the same file. If the next WAL
-  // was begun meanwhile, this one was already synced.
+  // Records may be appended to the file during the sync. If the next WAL was
+  // begun meanwhile, BeginWal() has already synced this one.
   Status status;
   if (wal != nullptr && wal->number == mark.wal_number) {
     status = wal->file->Fsync(IOOptions(), nullptr);
@@ -1077,7 +1089,7 @@ Status Standby::Sync() {
   }
   FaultPoint("Standby:Synced");
   if (status.ok()) {
-    // Another call may have got the error of this sync.
+    // Another call may have received the error of this sync.
     std::lock_guard<std::mutex> lock(mu_);
     status = failed_;
   }
@@ -1127,7 +1139,8 @@ Status Standby::BeginCut() {
   return LockAdopted();
 }
 
-// Checks whether the source had all data that DIR had when the cut began.
+// Sets *proven to true if the source certainly had all data that DIR had when
+// the cut began.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
                          CutReason reason, const FollowJudged& continued,
                          bool* proven) const {
@@ -1142,11 +1155,11 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     *proven = true;
     return Status::OK();
   }
-  // If the source requested the cut for another reason, it compared its own
-  // bytes with the position. Before a scheduled cut, it did so in the last
-  // round, and deleted the WAL only after that. But if RocksDB continues the
-  // MANIFEST after an open (reuse_manifest_on_open), it may also have deleted
-  // the WAL then; a new OPTIONS file shows such an open.
+  // For most reasons of a cut, the source has compared its own bytes with the
+  // position. Before a scheduled cut, it did so in the last round, and deleted
+  // the WAL only later. There is one exception: if RocksDB continues the
+  // MANIFEST after an open (reuse_manifest_on_open), the WAL may have been
+  // deleted at that open. A new OPTIONS file shows such an open.
   const bool was_compared =
       reason != CutReason::kFirst && reason != CutReason::kNewLife &&
       reason != CutReason::kNotHeld;
@@ -1169,10 +1182,10 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
 }
 
 // Checks whether the cut continues DIR, although the source has begun another
-// MANIFEST since. It does if the source said so when its MANIFEST had the bytes
-// `continued`, was not opened again since DIR's cut, and has flushed and
-// removed DIR's newest WAL. (If that WAL is in the cut, HasAllReceived()
-// compares its bytes: a crash may have truncated it.)
+// MANIFEST. Three things must be true. The source said so, when its MANIFEST
+// had the bytes `continued`. It was not opened again since DIR's cut. It has
+// flushed and removed DIR's newest WAL. (If this WAL is in the cut, a crash may
+// have truncated it; HasAllReceived() compares the bytes.)
 Status Standby::IsContinued(const std::string& new_dir,
                             const FollowFile& record,
                             const FollowJudged& continued,
@@ -1200,8 +1213,8 @@ Status Standby::IsContinued(const std::string& new_dir,
   return Status::OK();
 }
 
-// Checks whether the cut has DIR's newest WAL, and all bytes of each WAL that
-// both have: then the source has every record that DIR received since its cut.
+// Returns true if the cut has DIR's newest WAL, and all bytes of each WAL that
+// both have. Then the source has every record that DIR received since its cut.
 bool Standby::HasAllReceived(
     const std::string& new_dir,
     const std::map<uint64_t, std::string>& there) const {
@@ -1219,7 +1232,8 @@ bool Standby::HasAllReceived(
     uint64_t bytes = 0;
     uint64_t bytes_there = 0;
     bool same = false;
-    // A WAL of DIR that cannot be read must not prevent a cut.
+    // If a WAL of DIR cannot be read, returns false instead of an error, so
+    // that the cut can continue.
     if (!BytesOf(file_system_.get(), ours, &bytes).ok() ||
         !BytesOf(file_system_.get(), theirs, &bytes_there).ok() ||
         bytes > bytes_there ||
@@ -1232,12 +1246,14 @@ bool Standby::HasAllReceived(
   return true;
 }
 
-// Finds the sequence number up to which the cut and DIR may be equal.
+// Finds the sequence number up to which the cut and DIR may be equal. An
+// example:
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
 //   DIR: WAL 4 with 1 to 100                                         -> 92
 //
-// Numbers of another database say nothing about DIR's: 0.
+// If the cut is of another database, sets *sequence to 0, because its numbers
+// cannot be compared with DIR's.
 Status Standby::FindCommonEnd(const std::string& new_dir,
                               const FollowFile& record,
                               uint64_t* sequence) const {
@@ -1254,7 +1270,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   for (auto wal = there.lower_bound(received_.wal_number);
        wal != there.end(); ++wal) {
     const std::string path = new_dir + "/" + wal->second;
-    bool same = false;  // `path` is DIR's newest WAL, perhaps truncated
+    bool same = false;  // true: `path` is DIR's newest WAL, perhaps truncated
     if (wal->first == received_.wal_number) {
       uint64_t bytes = 0;
       RETURN_IF_ERROR(BytesOf(file_system_.get(), path, &bytes));
@@ -1273,8 +1289,9 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
       break;
     }
   }
-  // A recovery flushes WALs older than the MANIFEST. A running process that
-  // begins another MANIFEST during a flush does so, too, but loses nothing.
+  // A recovery flushes WALs that are older than the MANIFEST. A running process
+  // may also begin another MANIFEST during a flush. This looks the same, but
+  // loses nothing.
   uint64_t recovered = 0;
   ManifestReader reader([&](const VersionEdit& edit, const ManifestState&) {
     if (edit.next_file && edit.log_number && !edit.new_files.empty() &&
@@ -1297,8 +1314,9 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   return Status::OK();
 }
 
-// Checks whether the source, whose MANIFEST in `new_dir` has this state, left
-// the history of DIR before DIR's cut. *has_left: certainly; otherwise unknown.
+// Sets *has_left to true if the source certainly left the history of DIR before
+// DIR's cut. `state` is the state of the source's MANIFEST, which is in
+// `new_dir`. If *has_left is false, this is unknown.
 Status Standby::HasLeftBeforeCut(const std::string& new_dir,
                                  const FollowFile& record,
                                  const ManifestState& state,
@@ -1313,9 +1331,9 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
     *has_left = begin != FileBegin::kKnown ||
                 !(digest == record_.manifest_digest);
   }
-  // A MANIFEST that is damaged or lost must not prevent a cut. But one that
-  // only cannot be read now may show that the source has left, so this fails,
-  // and the cut is retried.
+  // If DIR's MANIFEST is damaged or lost, the cut continues without it. If it
+  // only cannot be read now, returns the error, and the cut is retried later:
+  // the MANIFEST may show that the source has left.
   FileId named;
   RETURN_IF_ERROR(
       FileIdOfName(dir_ + "/" + ManifestNameOf(record_), &named));
@@ -1330,8 +1348,8 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
                ? Status::OK()
                : read;
   }
-  // RocksDB gives numbers in ascending order. So a later MANIFEST has a number
-  // that the cut had not used.
+  // RocksDB assigns numbers in ascending order. So if the cut's MANIFEST
+  // continued DIR's, its number would be one that DIR's cut had not used.
   const bool is_early = record.manifest_number != record_.manifest_number &&
                         record.manifest_number < cut.state().next_file;
   *has_left = *has_left || is_early || HaveOtherTables(cut.state(), state);
@@ -1342,7 +1360,7 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
                              const FollowJudged& continued,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
-  unneeded_.clear();  // from a cut that failed
+  unneeded_.clear();  // from an earlier cut that failed
   bool proven = false;
   if (exists_) {
     RETURN_IF_ERROR(IsProven(new_dir, *record, reason, continued, &proven));
@@ -1353,8 +1371,8 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   uint64_t common = 0;
   RETURN_IF_ERROR(FindCommonEnd(new_dir, *record, &common));
   const bool is_lost = common < received_.last_sequence;
-  // DIR's WALs have all records after its cut; only its tables may have earlier
-  // ones.
+  // All records after DIR's cut are in DIR's WALs. Earlier records may be only
+  // in its tables.
   const bool needs_tables = common < record_.sequence;
   const std::string mark = is_lost ? kLostInfix : kUnprovenInfix;
   std::string kept;
@@ -1374,9 +1392,9 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   return Status::OK();
 }
 
-// Links DIR's WALs into a directory next to DIR: a new one, or one that an
-// unfinished cut has begun. With `all`, links all files of the standby, and
-// makes the directory a database.
+// Links DIR's WALs into a directory next to DIR. Uses a directory that an
+// unfinished cut has begun, or else a new one. If `all` is true, links all
+// files of the standby, and makes the directory a database.
 Status Standby::KeepFiles(const std::string& mark, bool all,
                           std::string* kept) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -1395,7 +1413,7 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
   *kept = base;
   for (int i = 1;; ++i) {
     status = file_system_->CreateDir(*kept, IOOptions(), nullptr);
-    FileId named;  // unknown: the error of CreateDir() ends this
+    FileId named;  // If this fails, the error of CreateDir() ends the loop.
     if (!status.ok()) FileIdOfName(*kept, &named).PermitUncheckedError();
     if (status.ok() || !named.exists() || i == 100) {
       break;
@@ -1404,7 +1422,8 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
   }
   if (status.ok()) {
     status = FillKept(*kept, all);
-    // Half of the files would take space on the disk, and be of no use.
+    // Removes an incomplete directory. It would use space on the disk, and
+    // nobody could use it.
     if (!status.ok()) {
       RemoveTree(file_system_.get(), *kept).PermitUncheckedError();
     }
@@ -1412,8 +1431,8 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
   return WithContext(status, EndStateOf(status), "keep " + *kept);
 }
 
-// Links the files that are missing in `kept`. It gets CURRENT last: with it,
-// RocksDB opens the directory.
+// Links the files that `kept` does not have. Creates CURRENT last, because with
+// it RocksDB can open the directory.
 Status Standby::FillKept(const std::string& kept, bool all) {
   struct stat info;
   if (stat(dir_.c_str(), &info) != 0) {
@@ -1481,7 +1500,7 @@ Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
   RETURN_IF_ERROR(AccessBeside(new_dir, &access));
   RETURN_IF_ERROR(MakeMarks(file_system_.get(), new_dir, access));
   RETURN_IF_ERROR(exists_ ? CheckNotTaken(dir_) : Status::OK());
-  adopted_.reset();  // the exchange takes the lock itself
+  adopted_.reset();  // the exchange itself locks the database
   if (exists_ && of_this_life) {
     RETURN_IF_ERROR(CheckUsable());
     RETURN_IF_ERROR(Carry(new_dir));
@@ -1527,8 +1546,9 @@ Status Standby::Carry(const std::string& new_dir) {
         continue;
       }
     }
-    // RocksDB writes into a WAL only after the last record of the previous one.
-    // So a cut of this life that has a later record also has all of this WAL.
+    // RocksDB writes into a WAL only after the last record of the previous WAL.
+    // So if the cut belongs to this life and has a later record, it also has
+    // all of this WAL.
     bool is_before_others = false;
     RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
                                    wal->first, &is_before_others));
@@ -1546,7 +1566,8 @@ Status Standby::Carry(const std::string& new_dir) {
         file_system_->LinkFile(from, to, IOOptions(), nullptr);
     RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "link " + to));
   }
-  // If the cut has all received bytes, they need not be read again.
+  // If the cut has exactly the received bytes, they need not be read again
+  // after the exchange.
   uint64_t newest_bytes = 0;
   if (has_later || received_.wal_number == 0 ||
       !BytesOf(file_system_.get(),

@@ -306,7 +306,7 @@ class Standby {
   Descriptor lock_;
   Descriptor next_lock_;  // the lock of the next cut
   FollowFile record_;
-  Access access_;  // for new files in DIR
+  Access access_;  // access of new files in DIR
   std::shared_ptr<Wal> wal_;       // null: there is no WAL
   // Maps the other WALs' numbers to their bytes.
   std::map<uint64_t, uint64_t> older_;

@@ -20,25 +20,27 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
-  // A recreated source has a new id. The standby still follows it, and keeps
-  // the old source's database (Standby::KeepUnproven).
+  // A source that was created again has a new database id. The standby still
+  // follows it, so the pull must accept the new id. Standby::KeepUnproven()
+  // keeps the data of the old source.
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
   options->verify = options->verify || request.compares;
   options->keeps_old = false;
-  // A required cut blocks all later records until it has deleted the files that
-  // it replaces. During a kMaxReplay cut, WALs that are too long keep growing.
-  // So only a regular cut (kCutEvery) yields to other work on the machine.
+  // Only a regular cut (kCutEvery) yields to other work on the machine. A
+  // required cut blocks all later records until it has deleted the files that
+  // it replaces. During a kMaxReplay cut, the WALs, which are too long already,
+  // keep growing.
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
   if (!request.continues()) options->delete_rate_bytes_per_sec = 0;
-  // Leaves half of the rate for records that arrive meanwhile.
+  // Leaves half of the rate for records that arrive during the cut.
   if (request.continues()) {
     options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;
   }
-  // The files of an unfinished cut show an earlier moment than this cut. So
-  // only a first cut, without a standby, resumes.
+  // The files of an unfinished cut show an earlier moment than this cut. So a
+  // cut resumes only if it is the first one, when there is no standby yet.
   options->restart = standby->exists();
   options->before_swap = [request, standby, audit](const SwapEvent& event) {
     const std::string new_dir = Workspace::DirOf(event.target_dir) + "/db";

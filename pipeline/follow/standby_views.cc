@@ -35,10 +35,12 @@ constexpr char kPrefix[] = "sstferry.view-";
 constexpr char kMaking[] = "sstferry.making";
 constexpr char kNext[] = "sstferry.next";
 constexpr char kCurrent[] = "current";
-// Pauses of the thread while it cannot make a view, or need not make one.
+// Minimum and maximum pause of the thread while it cannot or need not make a
+// view.
 constexpr milliseconds kLeastPause{10};
 constexpr milliseconds kMostPause{1000};
-// Other accounts may enter, but only this account may create names.
+// Other accounts may enter the directory, but only this account may create
+// names in it.
 constexpr Access kViewsAccess{Access::kAsMade, Access::kAsMade, 0755};
 constexpr Access kMakingAccess{Access::kAsMade, Access::kAsMade, 0700};
 
@@ -52,16 +54,17 @@ Status Refused(const std::string& dir, const std::string& found) {
                                 "--view-every");
 }
 
-// Returns the text of a link in an open directory; empty: there is no link.
+// Returns the text of a symbolic link in an open directory. Empty if there is
+// no such link.
 std::string LinkText(int directory, const char* name) {
   char text[PATH_MAX];
   const ssize_t bytes = readlinkat(directory, name, text, sizeof(text));
   return bytes > 0 ? std::string(text, static_cast<size_t>(bytes)) : "";
 }
 
-// Returns the time since the directory `name` was last modified, by this
-// machine's clock, which may have been set meanwhile. Returns 0 if the time
-// cannot be read now.
+// Returns the time since the directory `name` was last modified. Uses this
+// machine's clock, which may have been set in the meantime. Returns 0 if the
+// time of the modification cannot be read.
 milliseconds AgeOf(const Descriptor& parent, const std::string& name) {
   FileId found;
   if (!FileIdOfNameIn(parent, name, &found).ok()) {
@@ -90,7 +93,7 @@ bool ParseViewName(const std::string& text, ViewName* name) {
   name->moment_micros =
       std::strtoull(text.c_str() + std::strlen(kPrefix), &end, 10);
   name->number = *end == '-' ? std::strtoull(end + 1, nullptr, 10) : 0;
-  return ToText(*name) == text;  // rejects any other spelling
+  return ToText(*name) == text;  // rejects any other spelling of the same name
 }
 
 bool FindNewestView(const std::string& dir, ViewName* name) {
@@ -133,8 +136,8 @@ Status StandbyViews::Shown(const Status& status) const {
                     NextOf(status));
 }
 
-// Opens DIR.view, and checks the directory and the names in it. Opens the
-// directory again if it was replaced.
+// Opens DIR.view, and checks the directory and the names in it. If the
+// directory was replaced, opens it again.
 Status StandbyViews::OpenDirectory(bool creates) {
   bool is_named = false;
   if (directory_.is_open()) {
@@ -178,7 +181,7 @@ Status StandbyViews::OpenDirectory(bool creates) {
   return status;
 }
 
-// Lists the names, and refuses names that this class does not make.
+// Lists the names in DIR.view. Refuses a name that this class does not create.
 Status StandbyViews::CheckNames(std::vector<std::string>* names) {
   const DirectoryStream list = NamesIn(directory_.get());
   if (list == nullptr) {
@@ -206,7 +209,7 @@ Status StandbyViews::CheckNames(std::vector<std::string>* names) {
   return Status::OK();
 }
 
-// Finds the views that an earlier follower left, and removes unfinished ones.
+// Finds the views that an earlier follower made. Removes unfinished views.
 Status StandbyViews::Load() {
   current_.clear();
   old_.clear();
@@ -214,7 +217,7 @@ Status StandbyViews::Load() {
   std::vector<std::string> names;
   RETURN_IF_ERROR(CheckNames(&names));
   const std::string current = LinkText(directory_.get(), kCurrent);
-  std::map<uint64_t, std::string> views;  // by number
+  std::map<uint64_t, std::string> views;  // the key is the view's number
   for (const std::string& name : names) {
     ViewName view;
     if (name == kMaking || name == kNext) {
@@ -225,8 +228,8 @@ Status StandbyViews::Load() {
       if (name == current) current_ = name;
     }
   }
-  // A view was replaced when the next one was made. A view after `current` was
-  // never replaced, but no reader has seen it, so it is removed at once.
+  // A view is replaced when the next view is made. A view after `current` was
+  // never shown to a reader, so it is removed immediately.
   const milliseconds kept = options_.every * options_.keep;
   for (auto view = views.begin(); view != views.end(); ++view) {
     if (view->second == current_) {
@@ -319,7 +322,7 @@ Status StandbyViews::Make(bool* made) {
   if (!published.ok()) {
     made_at_ = StandbyPosition();
     *made = false;
-    is_loaded_ = false;  // the names in the directory are unknown now
+    is_loaded_ = false;  // the names in the directory are no longer known
     return Shown(published);
   }
   due_ = begin + options_.every;
@@ -337,8 +340,8 @@ Status StandbyViews::Make(bool* made) {
   return Status::OK();
 }
 
-// Makes and syncs sstferry.making. REQUIRES: no cut replaces the standby's
-// files meanwhile.
+// Makes and syncs sstferry.making. REQUIRES: until this returns, no cut
+// replaces the standby's files.
 Status StandbyViews::Copy(const FollowFile& record,
                           const StandbyPosition& end) {
   rocksdb::FileSystem* const disk = options_.file_system.get();
@@ -362,13 +365,14 @@ Status StandbyViews::Copy(const FollowFile& record,
   LinkedCopy unused;
   RETURN_IF_ERROR(MakeLinkedCopy(copy, disk, &unused));
   FaultPoint("StandbyViews:Copied");
-  // A view never changes: only its owner may change the names in it.
+  // A view never changes, so only its owner may change the names in it.
   RETURN_IF_ERROR(
       SetAccess(making, {info.st_uid, info.st_gid, info.st_mode & 0755u}));
   return SyncDirectory(disk, making);
 }
 
-// Gives sstferry.making its name and makes `current` lead to it.
+// Renames sstferry.making to the name of the view, and makes `current` lead to
+// it.
 Status StandbyViews::Publish(const ViewName& view) {
   rocksdb::FileSystem* const disk = options_.file_system.get();
   const std::string name = ToText(view);
@@ -379,7 +383,7 @@ Status StandbyViews::Publish(const ViewName& view) {
   };
   RETURN_IF_ERROR(rename(kMaking, name));
   FaultPoint("StandbyViews:Named");
-  // Syncs the name before a link leads to it.
+  // Syncs the view's name before a link leads to it.
   RETURN_IF_ERROR(SyncDirectory(disk, PathOfOpen(directory_)));
   RETURN_IF_ERROR(RemoveIn(directory_.get(), kNext, view_dir_));
   RETURN_IF_ERROR(LinkSymbolically(disk, name, PathOf(kNext)));
@@ -423,8 +427,8 @@ void StandbyViews::Step() {
     if (is_due) Report("");
     return;
   }
-  // Does not report a missing confirmation at once: after a start or a cut, the
-  // source's next answer confirms the contents.
+  // Does not report immediately that the source has not confirmed the contents.
+  // After a start or a cut, the next answer of the source confirms them.
   if (EndStateOf(status) == EndState::kSourceError &&
       now - due_ < options_.every) {
     return;
@@ -435,7 +439,7 @@ void StandbyViews::Step() {
   }
 }
 
-// Stores why no new view was made, and logs a warning once.
+// Stores why no new view was made. Logs a warning if the reason is a new one.
 void StandbyViews::Report(const std::string& problem) {
   {
     std::lock_guard<std::mutex> lock(mu_);
