@@ -1,5 +1,5 @@
-// The commands on an archive: each joins a store to a push, a list, a check, a
-// prune, a removal or a repair.
+// The commands on an archive. A command runs a push, list, check, prune,
+// removal or repair on one object store.
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,8 +78,8 @@ ArchivedSet Told(const RepairedSet& repaired) {
   return set;
 }
 
-// Digests of a drilled database's entries, by column family. Families that
-// cannot be compared are missing.
+// For each column family, a digest of the entries that a drill has read. A
+// family that cannot be compared has no digest.
 using FamilyDigests = std::map<std::string, DigestReply>;
 
 class Job : public ArchiveJob {
@@ -208,8 +208,8 @@ class Job : public ArchiveJob {
     return std::chrono::duration<double>(Clock::now() - started_).count();
   }
   bool is_late() const { return Clock::now() >= until_; }
-  // Returns a function for steps that must poll, because they cannot be stopped
-  // in another way.
+  // Returns a function that steps must poll. These steps cannot be stopped in
+  // another way.
   std::function<bool()> Stopped() const {
     return [this] { return cancelled_.load() || is_late(); };
   }
@@ -368,9 +368,9 @@ class Job : public ArchiveJob {
     return DrillAll(archive, summary.log.windows, status, report);
   }
 
-  // Drills the newest set, the log up to a random time, and the second newest
-  // set with its log. Returns `checked` if it is an error, otherwise the first
-  // failure of a drill.
+  // Runs three drills: the newest set, the log up to a random time, and the
+  // second newest set with its log. If `checked` is an error, returns it.
+  // Otherwise returns the first failure of a drill.
   Status DrillAll(const Archive& archive, const std::vector<LogWindow>& windows,
                   const Status& checked, ArchiveReport* report) {
     FamilyDigests newest;
@@ -404,8 +404,9 @@ class Job : public ArchiveJob {
                     drill, &continued, report)
             : found;
     if (found.ok() && EndStateOf(drill->status) == EndState::kRefused) {
-      // The source wrote nothing after the older set, so the log has no segment
-      // up to the newest set.
+      // The source wrote nothing between the older and the newest set. So the
+      // log has no segment between them, and the older set with its log cannot
+      // be drilled.
       AddNotCompared(report->drill->set, MessageOf(drill->status), report);
       report->continued_drill.reset();
       return status;
@@ -419,7 +420,7 @@ class Job : public ArchiveJob {
     return status;
   }
 
-  // Drills a set. Sets *status to the drill's failure if *status was OK.
+  // Drills a set. If *status is OK, sets it to the result.
   void DrillAndTell(const Archive& archive, const std::string& which,
                     std::optional<ArchiveDrill>* drill,
                     FamilyDigests* digests, Status* status,
@@ -429,7 +430,8 @@ class Job : public ArchiveJob {
     AddFailure((*drill)->status, status, report);
   }
 
-  // Sets *status to `drilled` if *status was OK; otherwise adds a note.
+  // If *status is OK, sets it to `drilled`. If both are errors, adds a note
+  // about `drilled` to the report.
   static void AddFailure(const Status& drilled, Status* status,
                          ArchiveReport* report) {
     if (!status->ok() && !drilled.ok()) {
@@ -444,7 +446,7 @@ class Job : public ArchiveJob {
                             " was not compared with a log: " + why);
   }
 
-  // Finds the newest set before `newest` that is in the same log.
+  // Finds the set that was pushed to the same log last before the set `newest`.
   static Status FindSetBefore(const Archive& archive, const std::string& newest,
                               std::string* before, ArchiveReport* report) {
     before->clear();
@@ -515,7 +517,7 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  // Returns a random time within the windows; every microsecond is equally
+  // Returns a random time in the windows. Every microsecond in them is equally
   // likely.
   static uint64_t RandomTimeOf(const std::vector<LogWindow>& windows) {
     uint64_t times = 0;
@@ -536,8 +538,8 @@ class Job : public ArchiveJob {
     return windows.back().end_micros;
   }
 
-  // Drills the set or the point of the log that `which` specifies; empty: the
-  // newest set.
+  // Drills what `which` names: a set, or a point of the log. Empty: the newest
+  // set.
   Status Drill(const Archive& archive, const std::string& which,
                ArchiveDrill* drill, FamilyDigests* digests,
                ArchiveReport* report) {
@@ -586,9 +588,9 @@ class Job : public ArchiveJob {
     return status;
   }
 
-  // Opens the database for writing, as its application would, so that RocksDB
-  // replays its WALs and flushes what does not fit into memory. Reads all
-  // entries.
+  // Opens the database for writing, as its application would. So RocksDB
+  // replays the WALs, and flushes the records that do not fit into memory. Then
+  // reads all entries.
   Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
                      FamilyDigests* digests,
                      std::vector<std::string>* notes) {
@@ -598,8 +600,8 @@ class Job : public ArchiveJob {
                      rocksdb::FileSystem::Default(), &opened, notes);
     const EndState state = EndStateOf(status);
     if (state == EndState::kIncompatible || state == EndState::kRefused) {
-      // Not a failure: the application may have a custom comparator, and all
-      // bytes were already compared.
+      // This is no failure. The application may have its own comparator, which
+      // this process does not have. All bytes were already checked.
       notes->push_back("the drill did not open the database: " +
                        MessageOf(status));
       return Status::OK();
@@ -616,8 +618,8 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  // Reads the first and the last entry of a family, or all entries if `digests`
-  // is set.
+  // Reads a column family. Reads all entries if `digests` is set, otherwise
+  // only the first and the last entry.
   Status ReadDrilled(const LiveDb& opened, const FamilyHandle& family,
                      ArchiveDrill* drill, FamilyDigests* digests,
                      std::vector<std::string>* notes) const {
@@ -643,7 +645,8 @@ class Job : public ArchiveJob {
       return read;
     }
     RETURN_IF_ERROR(ReadFailure(read, where));
-    // A compaction filter may have removed entries from one copy only.
+    // Computes no digest for a family with a compaction filter, because the
+    // filter may have removed entries from only one copy.
     if (opened.compaction_filters().count(family.name) == 0) {
       (*digests)[family.name] = reply;
       drill->entries = drill->entries.value_or(0) + reply.entries;
@@ -730,10 +733,10 @@ class Job : public ArchiveJob {
   std::atomic<bool> cancelled_{false};
   std::unique_ptr<ObjectStore> store_;  // set by Run()
   std::shared_ptr<SealKey> key_;        // null: no key
-  std::unique_ptr<Endpoint> endpoint_;  // of a remote source
-  std::unique_ptr<RemoteSource> remote_;  // of a remote source
+  std::unique_ptr<Endpoint> endpoint_;  // null unless the source is remote
+  std::unique_ptr<RemoteSource> remote_;  // null unless the source is remote
   std::unique_ptr<Operation> drill_;
-  double read_seconds_ = 0;  // time that the last drill spent reading entries
+  double read_seconds_ = 0;  // time in which the last drill read entries
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 constexpr char kLocalName[] = "local";
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
-// Returns the remote directory, and serve options equivalent to those of a
-// local directory.
+// Returns the remote directory, with the serve options that a local directory
+// would get.
 SshPlace PlaceOf(const EndpointOptions& options) {
   const SourceAddress& address = options.address;
   SshPlace place{address.user,      address.host, address.port,
@@ -40,9 +40,9 @@ SshPlace PlaceOf(const EndpointOptions& options) {
   return place;
 }
 
-// Returns store options with shorter timeouts. A lane waits for its source for
-// the stall timeout, so the store must give up earlier; the lane then requests
-// again as long as there is progress.
+// Returns the options of the archive's store with shorter timeouts. A lane
+// waits for its source at most for the stall timeout, so the store must fail
+// earlier. If there was progress, the lane then repeats its request.
 StoreOptions StoreOf(const EndpointOptions& options) {
   StoreOptions store = options.store;
   store.where = *options.address.archive;
@@ -56,13 +56,13 @@ StoreOptions StoreOf(const EndpointOptions& options) {
   return store;
 }
 
-// Checks that a snapshot can be made. Fails at once otherwise, and shows the
-// command that works.
+// Checks that a snapshot can be created in the snapshot directory. If not,
+// fails with a message that contains a command that works.
 Status CheckPlace(const EndpointOptions& options) {
   std::string real;
   if (options.is_tree ||
       !ResolveDatabase(options.address.directory, &real).ok()) {
-    return Status::OK();  // opening the source reports the reason
+    return Status::OK();  // opening the source will report the error
   }
   return CheckSnapshotPlace(real, SnapshotParent(real, options.snapshot_dir),
                             options.snapshot_dir, options.command);
@@ -98,7 +98,7 @@ Status Endpoint::Open(const EndpointOptions& options,
     RETURN_IF_ERROR(MakeArchiveOrigin(StoreOf(options), options.address.set,
                                       &opened->origin_));
     database.origin = opened->origin_;
-    serve.full_rate = true;  // an archive has no application that waits
+    serve.full_rate = true;  // no application waits for an archive
   } else {
     database.directory = options.address.directory;
     database.wal_dir = options.wal_dir;
@@ -135,7 +135,8 @@ Endpoint::~Endpoint() {
     origin_->Cancel();
   }
   if (server_thread_.joinable()) {
-    // The last message of the only target decides if the snapshot is retained.
+    // Waits for the last message of the only target. This message decides
+    // whether the snapshot is retained.
     server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();
     server_thread_.join();

@@ -10,7 +10,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Position of a unit: kind and number of its file, offset, size.
+// Position of a unit: kind and number of its file, then offset and size.
 using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
 
 UnitPlace PlaceOf(const FileSet& side, const Part& unit) {

@@ -1,5 +1,5 @@
 // Pulls all databases of a source into a mirror, or runs another operation for
-// each database. Only mirrors take the steps marked with (*):
+// each of them. Only a mirror takes the steps marked with (*):
 //
 //   list the databases of the source, by name
 //   ReplicaTree: lock DIR, read its record, count missing databases (*)
@@ -7,9 +7,9 @@
 //   pull each database, `jobs` at once
 //   move away the replicas of databases that were missing twice (*)
 //
-// If one database fails at any step after the list, the others continue. With a
-// list that is not complete, the run continues, too, but fails at the end, and
-// no database counts as missing.
+// If a step after the list fails for one database, the run continues with the
+// others. If the list may be incomplete, the run also continues, but it fails
+// at the end, and it counts no database as missing.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -41,9 +41,10 @@ namespace {
 
 using rocksdb::Status;
 
-// A replica is moved after its database was missing in this many runs.
+// After a database was missing in this many runs, its replica is moved away.
 constexpr uint32_t kRunsToMove = 2;
-// Connections of all pulls through one ssh, including closing connections.
+// Maximum number of connections through one ssh, for all pulls together.
+// Includes connections that are being closed.
 constexpr uint32_t kMostSshConnections = 2 * kMaxLanes;
 
 // Limits the number of concurrent pulls.
@@ -202,7 +203,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Returns null if there is no directory of replicas.
+  // Returns the directory of replicas. Null if there is none.
   ReplicaTree* opened_tree() const {
     return tree_ != nullptr ? tree_.get() : looked_tree_.get();
   }
@@ -229,7 +230,7 @@ class FleetOperation : public Fleet {
     return Status::OK();
   }
 
-  // Takes all steps before the first pull.
+  // Takes all steps that come before the first pull.
   Status Prepare() {
     bool has_record = false;
     RETURN_IF_ERROR(OpenTree(&has_record));
@@ -249,7 +250,7 @@ class FleetOperation : public Fleet {
     known_status_ = known_status_.ok() ? known : known_status_;
     ListReply list;
     BorrowedDialer dialer(dialer_);
-    // Waits for a source that is not reachable yet, as a single pull does.
+    // If the source cannot be reached yet, waits for it, as a single pull does.
     SourceLinkOptions ask = AskOnce(options_.pull.timeouts,
                                     options_.pull.deadline);
     ask.timeouts = options_.pull.timeouts;
@@ -262,9 +263,9 @@ class FleetOperation : public Fleet {
     return TakeList(has_record, list);
   }
 
-  // Asks for the source's databases. `known`: databases that the source must
-  // list unless they are certainly gone. Sends several requests if they do not
-  // fit into one, as may happen with an archive.
+  // Requests the list of the source's databases. The list must contain each
+  // database in `known`, unless it is certainly gone. Sends several requests if
+  // the names do not fit into one request. This may happen with an archive.
   static Status AskList(const std::vector<std::string>& known,
                         SourceSession* session, ListReply* list) {
     bool is_complete = true;
@@ -283,8 +284,8 @@ class FleetOperation : public Fleet {
     return Status::OK();
   }
 
-  // Finds the databases that have a replica or an archive at this side. For a
-  // mirror, and for a plan of one, these are the names in its record.
+  // Finds the databases that already have a replica or an archive at this side.
+  // For a mirror, or a plan of a mirror, these are the names in its record.
   Status FindKnown(bool has_record) {
     std::set<std::string> found;
     Status status;
@@ -330,7 +331,7 @@ class FleetOperation : public Fleet {
     return FindArchives(archives_.get(), names);
   }
 
-  // Returns OK if the list has every database of the source.
+  // Returns OK if the list contains every database of the source.
   Status CheckComplete(const std::set<std::string>& names,
                        const ListReply& list) const {
     if (list.is_complete) {
@@ -383,8 +384,8 @@ class FleetOperation : public Fleet {
                                 ": expected at least one database, found none");
   }
 
-  // Finds the directory of a replica. In a mirror, creates the directories on
-  // its path. The source chose the name.
+  // Finds the directory of a replica, whose name the source chose. In a mirror,
+  // creates the parent directories.
   Status PlaceOf(const std::string& name, std::string* target_dir,
                  bool* exists) {
     RETURN_IF_ERROR(CheckReplicaName(name));
@@ -408,7 +409,8 @@ class FleetOperation : public Fleet {
       record_.source = options_.pull.source.ToString();
       record_.file_system = list.file_system;
     }
-    // A first run that finds no database may have the wrong source.
+    // Writes no record if the first run finds no database, because its source
+    // may be a mistake.
     return has_record || !names.empty() ? tree_->WriteRecord(record_)
                                         : Status::OK();
   }
@@ -420,8 +422,8 @@ class FleetOperation : public Fleet {
     report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
   }
 
-  // Counts in how many runs the source did not list a database. Ignores a run
-  // whose list may be incomplete.
+  // Counts, for each database, the runs in which the source did not list it.
+  // Ignores this run if its list may be incomplete.
   void CountMissed(const std::set<std::string>& names,
                    const ReplicaTree& tree) {
     for (auto it = record_.missed.begin(); it != record_.missed.end();) {
@@ -440,8 +442,9 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Refuses to move replicas away if the list of databases cannot be trusted. A
-  // database that was never seen at this source cannot have vanished from it.
+  // Refuses to move replicas away if the list of databases may be wrong. Only a
+  // database that an earlier run has seen at this source can have vanished from
+  // it.
   Status CheckMoves(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
@@ -455,8 +458,8 @@ class FleetOperation : public Fleet {
       return MakeStatus(EndState::kRefused, "the source lists no database");
     }
     const std::string source = options_.pull.source.ToString();
-    // The command that accepts what was found: without --delete, a run records
-    // it.
+    // Suggests the same command without --delete: such a run records this
+    // source and this list.
     const std::string accept = std::string("sstferry ") +
                                PullModeName(options_.pull.mode) + " " +
                                ShellWord(source) + " " +
@@ -483,8 +486,8 @@ class FleetOperation : public Fleet {
     return Status::OK();
   }
 
-  // Pins all databases to pull. After a failure the pulls still run, but their
-  // snapshots are not taken together.
+  // Pins all databases to pull. After a failure, the pulls still run, but each
+  // takes its snapshot at another time.
   void PinAll() {
     PinRequest ask;
     std::vector<size_t> places;
@@ -542,7 +545,8 @@ class FleetOperation : public Fleet {
       window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
                       pull.after_swap, [this] { slots_.Give(); });
     }
-    // With a window, each swap waits for all others, so all need threads.
+    // With a window, each swap waits for all others, so each pull needs its own
+    // thread.
     const size_t threads_wanted =
         window_.has_value() ? to_pull.size()
                             : std::min<size_t>(jobs_, to_pull.size());
@@ -562,8 +566,8 @@ class FleetOperation : public Fleet {
         Log(LogLevel::kWarning, MessageOf(status));
       }
     }
-    // With a window, each swap needs its own thread, because the others wait
-    // for it.
+    // With a window, a pull without a thread would block all others. So it
+    // fails now.
     if (window_.has_value() && started < to_pull.size()) {
       for (size_t i = next++; i < to_pull.size(); i = next++) {
         report_.members[to_pull[i]].summary.status = MakeStatus(
@@ -571,7 +575,7 @@ class FleetOperation : public Fleet {
         window_->EndedWithout();
       }
     }
-    work();  // this thread also works, even if no thread could be started
+    work();  // this thread also pulls; it may be the only one
     for (std::thread& thread : threads) {
       if (thread.joinable()) {
         thread.join();
@@ -614,7 +618,7 @@ class FleetOperation : public Fleet {
     return one;
   }
 
-  // Returns the rate of one pull; all pulls get the same share.
+  // Returns the maximum rate of one pull. All pulls get the same share.
   uint64_t RateOfOne() const {
     const uint64_t rate = max_rate_;
     const uint64_t pulls =
@@ -631,7 +635,7 @@ class FleetOperation : public Fleet {
     if (window_.has_value()) {
       one.before_swap = [&](const SwapEvent& event) {
         waited = true;
-        holds_slot = false;  // the window has released the slot
+        holds_slot = false;  // the window has released the slot already
         return window_->Before(event);
       };
       one.after_swap = [&](const SwapEvent& event) {
@@ -685,8 +689,8 @@ class FleetOperation : public Fleet {
   }
 
   // Returns true if the failure may mean that the source no longer has the
-  // database. Returns false for a finding, or an error at this side. Only a
-  // pull reports which side has failed.
+  // database. Returns false if the operation found a difference, or if an error
+  // occurred at this side. Only a pull reports which side has failed.
   bool MayBeGone(const FleetMember& member) const {
     const EndState state = EndStateOf(member.summary.status);
     return HasFailed(member) &&
@@ -696,8 +700,8 @@ class FleetOperation : public Fleet {
   }
 
   // Marks failed databases that were removed from the source during their pull.
-  // If the source now lists nothing, or is on another file system, a disk may
-  // not be mounted.
+  // Marks none if the source now lists no database or is on another file
+  // system, because a disk may have been unmounted.
   void MarkGone() {
     std::vector<std::string> failed;
     for (const FleetMember& member : report_.members) {
@@ -730,8 +734,8 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Ends a database's pins. Best effort: the source also releases them by
-  // itself.
+  // Releases the pins of a database. Ignores failures, because the source later
+  // releases the pins by itself.
   void EndPins(const std::string& database) {
     BorrowedDialer dialer(dialer_);
     OneSession session;
@@ -745,8 +749,8 @@ class FleetOperation : public Fleet {
         .PermitUncheckedError();
   }
 
-  // Finds the time between the first and the last snapshot. Ignores resumed
-  // pulls, because they use older snapshots.
+  // Finds the time between the first and the last snapshot. Ignores pulls that
+  // were resumed, because their snapshots are older than this run.
   void FindSpread() {
     uint64_t begin = UINT64_MAX;
     uint64_t end = 0;
@@ -812,8 +816,9 @@ class FleetOperation : public Fleet {
     return result;
   }
 
-  // Returns the rank of a failure, worst first: failures that a rerun cannot
-  // fix (exit code 1), then differences (3), then failures that may pass.
+  // Returns the rank of a failure; the worst failure has rank 0. The order is:
+  // failures that remain after a rerun (exit code 1), differences (3), and
+  // failures that may not occur again.
   static int RankOf(const FleetMember& member) {
     const int code = ExitCodeOf(EndStateOf(member.summary.status));
     return code == 1 ? 0 : code == 3 ? 1 : 2;
@@ -852,20 +857,20 @@ class FleetOperation : public Fleet {
   OneSession pin_session_;
   OneSession gone_session_;
   std::unique_ptr<ReplicaTree> tree_;
-  std::unique_ptr<ReplicaTree> looked_tree_;  // of a plan or a verify
+  std::unique_ptr<ReplicaTree> looked_tree_;  // only for a plan or a verify
   FleetRecord record_;
-  // Databases that the list must have unless they are gone.
+  // Databases that the list must contain, unless they are gone.
   std::vector<std::string> known_;
-  Status known_status_;  // error of finding known_; OK: known_ is complete
+  Status known_status_;  // error that left known_ incomplete
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;
   std::optional<TransferId> pin_id_;
-  std::vector<PinnedDatabase> pinned_;  // by member
+  std::vector<PinnedDatabase> pinned_;  // one element per member
   std::optional<SwapWindow> window_;
   FleetReport report_;
-  Status list_status_;  // why the list may be incomplete; OK: it is complete
-  uint64_t file_system_ = 0;  // of the source's directory, as the list says
-  Status may_move_;  // why replicas must not be moved away; OK: they may
+  Status list_status_;  // why the list may be incomplete; or OK
+  uint64_t file_system_ = 0;  // file system of the source's directory
+  Status may_move_;  // why replicas must not be moved away; or OK
   mutable std::mutex mu_;
   std::unique_ptr<ObjectStore> archives_;  // set under mu_
   std::set<Operation*> running_;           // guarded by mu_

@@ -1,10 +1,10 @@
 // Follows a source: requests records, appends them, makes them durable, and
-// takes cuts.
+// takes cuts. Has up to four threads:
 //
 //   main      requests the records after the standby's position and appends
 //             them. If the source requires a cut, takes the cut, and requests
-//             nothing meanwhile. If a cut is due, starts the cutter, and
-//             continues.
+//             no records meanwhile. If a scheduled cut is due, starts the
+//             cutter, and continues to append records.
 //   syncer    every `durable`: syncs, writes a mark
 //   cutter    takes a scheduled cut
 //   viewer    every `view_every`: makes a view, and removes old views
@@ -54,10 +54,10 @@ constexpr std::chrono::milliseconds kTellEvery{1000};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr std::chrono::hours kForever{24 * 36'500};
 
-// Returns true for failures after which a retry may succeed. Some failures are
-// final only before the follower has received anything from its source, because
-// its arguments may be wrong: the directory is no database, the certificate is
-// wrong, or there is too little room.
+// Returns true if a retry may succeed after this failure. Some failures are
+// final only until the follower has received something from its source. For
+// example, the directory is no database, the certificate is wrong, or the disk
+// is too small. At that time, they mean that the arguments may be wrong.
 bool MayPass(const Status& status, bool has_begun = true) {
   switch (EndStateOf(status)) {
     case EndState::kRefused:
@@ -74,7 +74,7 @@ bool MayPass(const Status& status, bool has_begun = true) {
   }
 }
 
-// Passes the rounds to a standby.
+// Appends the rounds to a standby.
 class StandbyRounds : public RoundTarget {
  public:
   // The options and the endpoint must outlive this object.
@@ -90,11 +90,12 @@ class StandbyRounds : public RoundTarget {
     audit.on_fault = [this](const HealthFile& fault) { TakeFault(fault); };
     audit_ = std::make_unique<StandbyAudit>(std::move(audit));
   }
-  // Opens the standby. `adopts`: turns a database that is not a standby into a
-  // standby.
+  // Opens the standby. If `adopts` is true, the directory may contain another
+  // database, which then becomes a standby.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
-    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before chown()
+    // Before any owner is changed.
+    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));
     FileId standby_record;
     RETURN_IF_ERROR(FileIdOfName(dir + "/" + kFollowFileName, &standby_record));
     const bool is_database = !standby_record.exists() && HoldsDatabase(dir);
@@ -102,7 +103,8 @@ class StandbyRounds : public RoundTarget {
       return NeedsAdopt();
     }
     if (is_database) {
-      RETURN_IF_ERROR(CheckExchangeable(dir));  // before contacting the source
+      // Before the source is contacted.
+      RETURN_IF_ERROR(CheckExchangeable(dir));
       RETURN_IF_ERROR(Standby::Adopt(dir, pull_.file_system, &standby_));
       return OpenViews();
     }
@@ -155,7 +157,8 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
-    audit_->End();  // the cut repairs a fault that the audit may have found
+    // The cut below repairs a fault that the audit may have found.
+    audit_->End();
     const TransferId known = damage_id();
     CutRequest cut = request;
     cut.compares = gap().reason == CutReason::kDamage;
@@ -173,7 +176,7 @@ class StandbyRounds : public RoundTarget {
     }
     RETURN_IF_ERROR(status);
     TakeFault(HealthFile());  // the cut has compared all files that it kept
-    ConfirmViews(true);  // these are the source's own files
+    ConfirmViews(true);  // the cut consists of the source's own files
     audit_->Begin();
     return Status::OK();
   }
@@ -218,8 +221,8 @@ class StandbyRounds : public RoundTarget {
     return views_->Begin();
   }
 
-  // During a cut the follower requests no records, but receives the cut's
-  // bytes, which show that the source is reachable.
+  // The follower requests no records during a cut. But it receives the bytes of
+  // the cut, which show that the source can be reached.
   void HearCut() {
     const uint64_t bytes = slot_.progress().done_bytes;
     if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
@@ -241,8 +244,9 @@ class StandbyRounds : public RoundTarget {
             AccessWords(pull_, pull_.source) + " --adopt");
   }
 
-  // Makes a damaged or different standby begin with a cut. As long as the fault
-  // is recorded, cuts compare the files that they keep.
+  // If the standby is damaged or differs from its source, makes the follower
+  // begin with a cut. While the fault is recorded, each cut compares the files
+  // that it keeps.
   Status FindFault() {
     const std::string& dir = standby_->dir();
     HealthFile fault;
@@ -281,13 +285,16 @@ class StandbyRounds : public RoundTarget {
   const PullOptions& pull_;
   mutable std::mutex mu_;
   Gap damage_;  // guarded by mu_
-  TransferId damage_id_{};  // of the same fault; guarded by mu_
-  std::atomic<uint64_t> cut_bytes_{0};  // bytes of a cut at the last HearCut()
-  const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
+  TransferId damage_id_{};  // id of the same fault; guarded by mu_
+  // Progress of a cut at the last HearCut().
+  std::atomic<uint64_t> cut_bytes_{0};
+  // Opened before the first cut.
+  const std::unique_ptr<Endpoint>* const endpoint_;
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
-  std::unique_ptr<StandbyAudit> audit_;  // destroyed before the members above
-  std::unique_ptr<StandbyViews> views_;  // destroyed first
+  // Must be destroyed before the members above.
+  std::unique_ptr<StandbyAudit> audit_;
+  std::unique_ptr<StandbyViews> views_;  // must be destroyed first
 };
 
 class Follow : public StandbyJob {
@@ -322,7 +329,7 @@ class Follow : public StandbyJob {
   }
 
  private:
-  // Ends all threads, and a cut that one of them takes.
+  // Ends all threads. Cancels a cut that one of them takes.
   void End() {
     stop_.Stop();
     pace_.Close();
@@ -385,13 +392,14 @@ class Follow : public StandbyJob {
     pauses.give_up_after = kForever;
     Backoff backoff(pauses);
     Clock::time_point told{};
-    // Stays true after a log has ended and while the next log has no set yet.
+    // Stays true even when target_->exists() becomes false again. This happens
+    // when a log has ended and the next log has no set yet.
     bool has_begun = false;
     while (!stop_.stopped()) {
       Status status = FollowOnce();
       has_begun = has_begun || target_->exists();
-      // After a failure, the source may have been opened again unnoticed. A
-      // cancellation says nothing about the source.
+      // After a failure, another process may have opened the source without the
+      // follower noticing. But a cancellation is no failure of the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       std::chrono::milliseconds pause{0};
       if (status.ok()) {
@@ -420,8 +428,9 @@ class Follow : public StandbyJob {
     Round round;
     target_->Ask();
     const Status asked = rounds_->Ask(request, &round);
-    // kDeadPeer: the source did not answer. Any other error was sent by the
-    // source, or says nothing about it.
+    // kDeadPeer means that the source did not answer. Any other error came from
+    // the source, or has nothing to do with it; so the follower no longer
+    // waits.
     if (!asked.ok() && EndStateOf(asked) != EndState::kDeadPeer) {
       target_->HearBytes(/*is_over=*/true);
     }
@@ -447,8 +456,9 @@ class Follow : public StandbyJob {
     }
     if (gap.reason != CutReason::kNone) {
       RETURN_IF_ERROR(ForgetClosed(Status::OK()));
-      // The running scheduled cut may satisfy this requirement. A cut that
-      // yields to other work is dropped, because it would delay all records.
+      // A scheduled cut may be running. Waits for it, because it may be the cut
+      // that is required. But a cut that yields to other work would delay all
+      // records, so drops it.
       JoinCutter(/*drops_gentle=*/true);
       if (target_->position() != request.position) {
         return Status::OK();
@@ -456,8 +466,9 @@ class Follow : public StandbyJob {
       Log(LogLevel::kInfo,
           std::string("takes a cut (") + CutReasonName(gap.reason) +
               (gap.note.empty() ? "" : ": ") + gap.note + ")");
-      // Only in a new life does round.end.judged apply to the target's state.
-      // For any other cut, it covers records that the target has not appended.
+      // round.end.judged describes the target's own records only if the source
+      // has begun a new life. For any other cut, it includes records that the
+      // target has not appended.
       const bool is_new_life = round.end.cut == CutReason::kNewLife;
       return Cut(gap.reason, gap.note,
                  is_new_life ? round.end.judged : FollowJudged());
@@ -467,7 +478,8 @@ class Follow : public StandbyJob {
       bytes += log.bytes.size();
     }
     received_bytes_ += bytes;
-    // A cut that runs meanwhile uses the other half (SetCutOptions).
+    // While a cut runs, records use half of the rate. The cut uses the other
+    // half (SetCutOptions).
     const uint64_t rate = options_.pull.max_rate_bytes_per_sec;
     pace_.SetRate(cutting_ ? (rate + 1) / 2 : rate);
     RETURN_IF_ERROR(pace_.Take(bytes));
@@ -475,8 +487,8 @@ class Follow : public StandbyJob {
     return CutIfDue();
   }
 
-  // Forgets that the source was closed. Returns the error of forgetting, or
-  // `status`.
+  // Forgets that the source was closed. Returns the error of ForgetClosed(), or
+  // else `status`.
   Status ForgetClosed(const Status& status) {
     const Status forgot =
         target_->exists() ? target_->ForgetClosed() : Status::OK();
@@ -487,7 +499,8 @@ class Follow : public StandbyJob {
     const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
-    // If the clock was ahead at the last cut, the age of this cut is unknown.
+    // If the clock was ahead when the last cut was taken, the age of this cut
+    // is unknown.
     const bool was_ahead = now + kMostClockBackMicros < cut_micros;
     const bool is_old =
         every > 0 &&
@@ -509,7 +522,7 @@ class Follow : public StandbyJob {
         [this, reason] {
           const Status status = Cut(reason);
           if (is_dropped_) {
-            // A required cut replaces this cut.
+            // A required cut replaces this cut, so this is no failure.
           } else if (!status.ok() && MayPass(status)) {
             Log(LogLevel::kWarning,
                 "a cut that was due could not be taken: " + MessageOf(status));
@@ -525,8 +538,8 @@ class Follow : public StandbyJob {
     return started;
   }
 
-  // Returns the pauses after failed cuts. Each try makes the source pin a
-  // snapshot.
+  // Returns the pauses between failed cuts. They are long, because each try
+  // makes the source pin a snapshot.
   static BackoffOptions CutPauses() {
     BackoffOptions pauses;
     pauses.first = std::chrono::seconds(5);
@@ -535,8 +548,9 @@ class Follow : public StandbyJob {
     return pauses;
   }
 
-  // Takes a cut. The source may not have flushed since the last cut; then its
-  // WALs are as large as before, so the next cut that is due waits a while.
+  // Takes a cut. If the source has not flushed since the last cut, its WALs are
+  // still as large, and the next cut would be due at once. So delays the next
+  // scheduled cut.
   Status Cut(CutReason reason, const std::string& note = "",
              const FollowJudged& continued = {}) {
     const Status status =
@@ -568,8 +582,8 @@ class Follow : public StandbyJob {
     const std::chrono::milliseconds every =
         options_.into_archive ? options_.segment : options_.durable;
     Clock::time_point synced = Clock::now();
-    // A promotion reads from the mark when the source last answered, so record
-    // this at least every kTellEvery.
+    // A promotion reads from the mark when the source last answered. So writes
+    // a mark at least every kTellEvery.
     while (!stop_.WaitFor(std::min(every, kTellEvery))) {
       const uint64_t bytes = rounds_->received_bytes();
       if (std::exchange(heard_bytes, bytes) != bytes) {
@@ -626,15 +640,15 @@ class Follow : public StandbyJob {
   FollowOptions options_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<RoundTarget> target_;  // set once, under mu_
-  FollowRequest asks_;  // the part common to all requests
+  FollowRequest asks_;  // values that all requests have in common
   StopSignal stop_;
   TokenBucket pace_{0};  // limits the rate of received records
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> cutting_{false};
-  bool is_gentle_ = false;  // the running cut yields to other work
+  bool is_gentle_ = false;  // true: the running cut yields to other work
   std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
-  Backoff cut_pauses_;  // used by the only thread that takes a cut
+  Backoff cut_pauses_;  // used only by the thread that takes a cut
   std::atomic<bool> tells_now_{false};
   std::atomic<uint64_t> received_bytes_{0};
   std::atomic<uint64_t> behind_bytes_{0};

@@ -33,26 +33,29 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// How long a stopped follower may take to store its last segment.
+// When a follower is stopped, it may take this long to store its last segment.
 constexpr std::chrono::seconds kLastPut{10};
-// Maximum size of a file that is kept in memory while its set is pushed.
+// If a file of a set is larger, it is not kept in memory while the set is
+// pushed.
 constexpr uint64_t kMaxKeptBytes = 1ull << 30;
-// A larger WAL is not kept in memory, but read twice.
+// If a WAL is larger, it is not kept in memory, but read twice.
 constexpr uint64_t kMaxKeptWalBytes = 64u << 20;
 constexpr size_t kReadBytes = 1u << 20;
-// Maximum number of logs that a follower tries to continue.
+// A follower tries to continue at most this many logs.
 constexpr size_t kMaxCandidates = 8;
-// After so many segments, counts those of the archive again, which other
-// followers put and prunes delete.
+// After so many segments, counts the segments in the archive again. The number
+// may have changed, because other followers put segments and prunes delete
+// them.
 constexpr uint64_t kCountEvery = 1u << 16;
 
-// A source whose MANIFEST, OPTIONS and newest WAL were read in advance, to
-// learn the cut's position and history.
+// The source of a set. Reads the MANIFEST, the OPTIONS and the newest WAL
+// before the set is pushed, to find the cut's position and history.
 class CutSource : public SetSource, public History {
  public:
   explicit CutSource(SetSource* source) : source_(source) {}
 
-  // Reads the cut's position, and the digests at `places` of a log.
+  // Reads the cut's position. Also computes the digests of the cut's WALs up to
+  // each place in `places`; these are places that a log has reached.
   [[nodiscard]] Status ReadPosition(const std::vector<LogPlace>& places) {
     position_.database_id = set().database_id;
     const std::vector<ArchivedFile>& files = set().files;
@@ -99,8 +102,9 @@ class CutSource : public SetSource, public History {
                        std::min<size_t>(wal->second.begin.size(),
                                         kLogBlockBytes));
   }
-  // Checks if the cut continues a log that had reached `from` before the cut
-  // was taken. Compares at the newest place of the log that the cut contains.
+  // Checks if the cut continues a log. `from` is the position that the log had
+  // reached before the cut was taken. Compares the digests at the newest place
+  // of the log that the cut contains.
   [[nodiscard]] Status FindStandingOf(FollowPosition from,
                                       const std::vector<LogPlace>& places,
                                       Standing* standing) {
@@ -175,11 +179,11 @@ class CutSource : public SetSource, public History {
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  // The part of a WAL that was read.
+  // The parts of a WAL that were read.
   struct Wal {
-    std::string begin;  // at least up to its first record
-    std::map<uint64_t, Digest128> digests;  // digests of the first bytes, by
-                                            // length
+    std::string begin;  // bytes up to the first record, or more
+    // Digests of the first bytes; the key is their length.
+    std::map<uint64_t, Digest128> digests;
   };
 
   std::optional<size_t> FileOf(uint64_t wal_number) const {
@@ -193,7 +197,8 @@ class CutSource : public SetSource, public History {
     return std::nullopt;
   }
 
-  // Reads a WAL of the cut once; does nothing if the cut does not have the WAL.
+  // Reads a WAL of the cut if it was not read before. Does nothing if the cut
+  // does not have this WAL.
   [[nodiscard]] Status ScanWal(uint64_t number) {
     const std::optional<size_t> index = FileOf(number);
     if (!index.has_value() || wals_.contains(number)) {
@@ -276,9 +281,11 @@ class CutSource : public SetSource, public History {
   }
 
   SetSource* const source_;
-  size_t manifest_ = 0;  // index of the MANIFEST among the files
-  std::map<size_t, std::string> kept_;  // contents of files, by index
-  std::map<uint64_t, std::set<uint64_t>> wanted_;  // offsets by WAL
+  size_t manifest_ = 0;  // index of the MANIFEST among the set's files
+  // Contents of files; the key is the file's index.
+  std::map<size_t, std::string> kept_;
+  // Offsets whose digests are wanted; the key is the WAL's number.
+  std::map<uint64_t, std::set<uint64_t>> wanted_;
   std::map<uint64_t, Wal> wals_;
   FollowPosition position_;
 };
@@ -308,14 +315,16 @@ class LogRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
-  // Do nothing: a log does not record when the source was heard.
+  // These functions do nothing, because a log does not record when the source
+  // answered.
   Status MarkHeard() override { return Status::OK(); }
   void Ask() override {}
   void HearBytes(bool) override {}
   void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
-  // Does nothing: a cut only pins a snapshot, so it cannot be stopped.
+  // Does nothing, because a cut of a log only pins a snapshot, which cannot be
+  // stopped.
   void DropCut() override {}
   void Renew() override {}
   void Cancel() override;
@@ -324,24 +333,24 @@ class LogRounds : public RoundTarget {
   StandbyState state() const override;
 
  private:
-  // The end of a log that the follower may continue.
+  // The end of a log in the archive. The follower may continue this log.
   struct Candidate {
     LogHead head;
     Sha256Digest digest{};
   };
-  // A snapshot that is being pushed.
+  // A snapshot that a thread pushes as a set.
   struct Push {
     std::unique_ptr<BorrowedDialer> dialer;
     std::unique_ptr<RemoteSource> remote;
     std::unique_ptr<CutSource> source;
     SetId id{};
     SetLog log;
-    // The snapshot was taken between these, by this machine's clock.
+    // The snapshot was taken between these two times, by this machine's clock.
     uint64_t asked_micros = 0;
     uint64_t moment = 0;
-    uint64_t sequence = 0;  // of the snapshot
+    uint64_t sequence = 0;  // sequence number of the snapshot
     std::vector<LogPlace> places;
-    std::shared_ptr<LogWriter> writer;  // writer of the log
+    std::shared_ptr<LogWriter> writer;  // writes the log of this set
   };
 
   std::shared_ptr<LogWriter> writer() const {
@@ -349,17 +358,19 @@ class LogRounds : public RoundTarget {
     return writer_;
   }
   LogWriterOptions WriterOptions() const;
-  // Puts the collected segment, if the archive may get another one.
+  // Stores the collected segment, unless the archive already has its maximum
+  // number of segments.
   [[nodiscard]] Status PutSegment(const std::shared_ptr<LogWriter>& log);
   [[nodiscard]] Status CheckSegments();
   [[nodiscard]] Status FindCandidates();
-  // Pins a snapshot. `log`: the log that the snapshot may continue, or null.
+  // Pins a snapshot. `log` is the log that the snapshot may continue; null:
+  // none.
   [[nodiscard]] Status Pin(const LogWriter* log, Push* push);
   [[nodiscard]] Status EndCandidate(const CutRequest& request);
   [[nodiscard]] Status EndLog(const std::shared_ptr<LogWriter>& log,
                               CutReason reason, const std::string& note);
   void SayOfClock(const LogKey& key, uint64_t end_micros, uint64_t now) const;
-  // REQUIRES for the next three: mu_ is locked.
+  // REQUIRES for the next three: the caller has locked mu_.
   void NoteTime(uint64_t micros, uint64_t now);
   void ForgetWriter();
   uint64_t MomentOfCut();
@@ -367,7 +378,7 @@ class LogRounds : public RoundTarget {
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
   }
-  // Returns the failure of a push, and forgets the failure.
+  // Returns the failure of the last push, and then forgets it.
   [[nodiscard]] Status TakeFailure() {
     const std::lock_guard<std::mutex> lock(mu_);
     return std::exchange(failed_, Status::OK());
@@ -393,27 +404,30 @@ class LogRounds : public RoundTarget {
   std::thread pusher_;
 
   mutable std::mutex mu_;
-  // Guarded by mu_: all members below.
+  // mu_ guards all members below.
   std::deque<Candidate> candidates_;
-  std::shared_ptr<LogWriter> writer_;  // null: next is a candidate or a cut
-  uint64_t latest_micros_ = 0;  // in sets and in logs before the writer's
-  RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
+  // If null, continues a candidate or takes a cut next.
+  std::shared_ptr<LogWriter> writer_;
+  uint64_t latest_micros_ = 0;  // latest time in sets and in ended logs
+  RemoteSource* remote_ = nullptr;     // the running source, for Cancel()
   Status failed_;
-  // The archive can restore up to this time and sequence number without the
-  // writer's log.
+  // Without the log of writer_, the archive can restore up to this time and
+  // sequence number.
   uint64_t put_micros_ = 0;
   uint64_t put_sequence_ = 0;
-  // Since this time, the source's writes are only in logs whose set is not
-  // committed yet; 0: the writer's log can be restored.
+  // Writes of the source since this time are only in logs whose set is not
+  // committed yet. Such a log cannot be restored. 0: the log of writer_ can be
+  // restored.
   uint64_t unset_micros_ = 0;
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
   std::optional<uint64_t> unknown_options_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
-  LogState earlier_;  // totals of this run's ended lineages
-  uint64_t counted_segments_ = 0;  // in the archive, when they were counted
-  uint64_t put_when_counted_ = 0;  // of them, put by this run
+  LogState earlier_;  // totals of the logs that this run has ended
+  // Number of segments in the archive at the last count.
+  uint64_t counted_segments_ = 0;
+  uint64_t put_when_counted_ = 0;  // how many of these this run had stored
   bool warns_of_segments_ = true;
 };
 
@@ -443,8 +457,8 @@ Status LogRounds::Open() {
   return CheckSegments();
 }
 
-// Finds the ends of all log paths, latest first, and the latest time of all
-// logs.
+// Finds the ends of all paths through the archive's logs, latest first. Also
+// finds the latest time in all logs.
 Status LogRounds::FindCandidates() {
   const Archive archive(store_.get(), key_.get());
   ArchiveLog log;
@@ -462,7 +476,7 @@ Status LogRounds::FindCandidates() {
       put_micros_ = std::max(put_micros_, micros);
     }
   };
-  std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
+  std::map<LogKey, uint64_t> ends;  // log -> time of its newest set
   const LogPaths paths(log);
   for (const LoggedSet& set : log.sets) {
     NoteTime(set.log.moment_micros, now);
@@ -495,11 +509,13 @@ Status LogRounds::FindCandidates() {
     if (candidate.head.is_sealed && key_ == nullptr) {
       continue;
     }
-    // Without a database id, a log cannot show that the source continues it.
+    // A log without a database id is no candidate, because it is unknown
+    // whether the source continues it.
     if (candidate.head.database_id.empty()) {
       continue;
     }
-    // If a log ends in the future, nothing could be appended to it until then.
+    // A log whose last time is in the future is no candidate, because nothing
+    // could be appended to it until that time.
     const uint64_t end_micros = candidate.head.moments.empty()
                                     ? key.end_micros
                                     : std::max(key.end_micros,
@@ -620,7 +636,7 @@ Status LogRounds::Sync() {
         state == EndState::kRefused || state == EndState::kBusy) {
       return status;
     }
-    // The next Sync() retries.
+    // Returns OK, because the next Sync() retries.
     if (!cancelled_) {
       Log(LogLevel::kWarning, MessageOf(status) + "; tries again");
     }
@@ -650,19 +666,19 @@ Status LogRounds::Pin(const LogWriter* log, Push* push) {
   push->asked_micros = now_micros_();
   RETURN_IF_ERROR(push->remote->Connect());
   {
-    // Before ReadPosition(), which may read for minutes.
+    // Takes the time now, because ReadPosition() below may take minutes.
     const std::lock_guard<std::mutex> lock(mu_);
     push->moment = MomentOfCut();
   }
   push->source = std::make_unique<CutSource>(push->remote.get());
-  // The log reached these places before or shortly after the snapshot was
-  // taken.
+  // The log reached the newest of these places shortly before or after the
+  // snapshot was taken.
   if (log != nullptr) push->places = log->places();
   return push->source->ReadPosition(push->places);
 }
 
-// Records in the archive why the candidate's log is not continued, before
-// another log begins.
+// Ends the log of the first candidate. Records in the archive why the follower
+// cannot continue this log.
 Status LogRounds::EndCandidate(const CutRequest& request) {
   Candidate candidate;
   {
@@ -692,8 +708,9 @@ Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,
   return Status::OK();
 }
 
-// Records a time in a log or of a set. If it is farther ahead of the clock than
-// a log permits, the log has ended, and times before it are ambiguous.
+// Remembers a time that is in a log, or that a set has. Ignores a time that is
+// too far ahead of the clock. The log with this time has ended, and earlier
+// times in it are ambiguous.
 void LogRounds::NoteTime(uint64_t micros, uint64_t now) {
   if (micros <= now + kMostClockBackMicros) {
     latest_micros_ = std::max(latest_micros_, micros);
@@ -713,9 +730,9 @@ void LogRounds::ForgetWriter() {
   writer_.reset();
 }
 
-// Returns the time of a snapshot that was just taken. It is not before any time
-// in the logs, because a restore to a time takes the newest set before that
-// time, which must contain nothing later.
+// Returns the time of a snapshot that was just taken: now, but not before any
+// time in the logs. Otherwise a restore would be wrong. To restore up to a time
+// T, it takes the newest set before T, which must contain nothing later than T.
 uint64_t LogRounds::MomentOfCut() {
   const uint64_t now = now_micros_();
   if (latest_micros_ > now + kMostClockBackMicros) latest_micros_ = 0;
@@ -741,7 +758,7 @@ Status LogRounds::Cut(const CutRequest& request) {
     RETURN_IF_ERROR(EndLog(log, request.reason, request.note));
   }
   const auto push = std::make_shared<Push>();
-  // The set contains everything that was collected before this segment.
+  // The set will contain all records that were collected before this segment.
   const uint64_t segment = continues ? log->segment() : 1;
   FollowPosition from;
   if (continues) from = log->position();
@@ -762,7 +779,7 @@ Status LogRounds::Cut(const CutRequest& request) {
     remote_ = nullptr;
     return pinned;
   }
-  // A log that ended after the snapshot was taken may have later times.
+  // The ended log may have times after the snapshot was taken.
   if (!continues) push->moment = std::max(push->moment, latest_micros_);
   const uint64_t moment = push->moment;
   push->id = RandomSetId();
@@ -784,8 +801,9 @@ Status LogRounds::Cut(const CutRequest& request) {
   }
   const std::string text = push->source->OptionsOfSet();
   const std::string database_id = push->source->set().database_id;
-  // Changes nothing before the thread runs: without a push of its set, a log
-  // cannot be restored. The thread waits for mu_ before it ends.
+  // Changes no member before the thread has started, because a log without a
+  // pushed set cannot be restored. Before it ends, the thread waits for mu_,
+  // which this function has locked.
   const Status started =
       StartThread([this, push] { RunPush(push); }, &pusher_);
   if (!started.ok()) {
@@ -829,7 +847,7 @@ void LogRounds::RunPush(const std::shared_ptr<Push>& pushed) {
     remote_ = nullptr;
     if (!status.ok() && !cancelled_) {
       failed_ = status;
-      // A log cannot be restored without its set.
+      // The set of this log was not pushed, so the log cannot be restored.
       if (writer_ != nullptr && writer_->lineage() == pushed->id) {
         ForgetWriter();
       }
@@ -868,8 +886,9 @@ StandbyState LogRounds::state() const {
   const LogState log = writer_ != nullptr ? writer_->state() : LogState();
   state.sequence = log.last_sequence;
   state.moment_micros = log.seen_micros;
-  // If the source writes nothing, no segments follow the set, so the set's time
-  // is used. Segments whose set is not committed cannot be restored.
+  // If the source writes nothing, no segment follows the last set. So uses the
+  // time of the set. Does not count segments whose set is not committed,
+  // because they cannot be restored.
   state.durable_sequence = put_sequence_;
   state.put_micros = put_micros_;
   if (unset_micros_ == 0) {

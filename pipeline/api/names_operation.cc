@@ -1,4 +1,5 @@
-// Plans sst://HOST[:PORT] without a name: lists the served names.
+// Lists the served names: the plan of sst://HOST[:PORT] if the command gives no
+// name.
 #include <atomic>
 #include <memory>
 #include <string>

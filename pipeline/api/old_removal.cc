@@ -1,4 +1,4 @@
-// Deletes the databases that swaps have kept. Runs after a swap.
+// Deletes databases that swaps have kept. Runs after a swap.
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/base/thread_priority.h"

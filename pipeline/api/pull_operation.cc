@@ -1,5 +1,5 @@
-// Runs a pull: chooses the method, and connects a source's endpoint to a
-// Puller. A plan does the same, but stops before the Puller creates a file.
+// Runs a pull. Chooses the method, opens the source, and runs a Puller. A plan
+// does the same, but stops before the Puller creates a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,26 +35,27 @@ namespace {
 
 using rocksdb::Status;
 
-// The way in which a swap that does not clone builds its new directory: from
-// links to the old database's files plus the changes, or from scratch.
+// How a swap builds its new directory, if it does not clone. It either links
+// the files of the old database and receives only the changes, or receives
+// everything.
 struct SwapWay {
   bool links = false;
-  // Why the swap does not link files, for the operator; empty: linking was not
-  // expected.
+  // The reason, for the operator, why the swap does not link files. Empty if it
+  // links files or was not expected to.
   std::string why_not;
 };
 
-// Returns the way for an attempt by `method`. If the workspace has an
-// unfinished pull, returns that pull's way. The swap gives up linking later if
-// the old database or the source turns out to be unsuitable
-// (LinkedTarget::gives_way()).
+// Chooses how an attempt by `method` builds the new directory. If the workspace
+// has an unfinished pull, returns the way of that pull. If the way is to link,
+// the old database or the source may later turn out to be unsuitable. The swap
+// then gives up linking (LinkedTarget::gives_way()).
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
     return {};
   }
-  // Continues an unfinished swap in the way in which it began. If TARGET_DIR is
-  // no longer the directory from which it linked, it links again, or gives up
-  // linking later.
+  // Continues an unfinished swap in the way in which it began. TARGET_DIR may
+  // have been replaced since then. If so, the swap links the files of the new
+  // TARGET_DIR, or gives up linking later.
   const std::string begun =
       options.restart ? "" : UnfinishedMode(options.target_dir);
   if (!begun.empty() && begun != kInPlaceMode) {
@@ -85,18 +86,18 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   return {true, ""};
 }
 
-// Result of one attempt.
+// Result of one attempt to pull.
 struct Outcome {
   Status status;
   FailurePlace place;
-  std::string no_clone{};  // why the source refuses a clone; or empty
-  bool gives_way = false;  // a swap without links may succeed
+  std::string no_clone{};  // why the source refuses a clone; else empty
+  bool gives_way = false;  // true: an attempt without links may succeed
 };
 
 class PullOperation : public Operation {
  public:
-  // `dialer` reaches the source; null: opens an endpoint. The options contain
-  // the database's name.
+  // `options` contain the database's name. `dialer` reaches the source; if it
+  // is null, the pull opens an endpoint itself.
   PullOperation(const PullOptions& options, const OpenReplica& replica,
                 bool plans = false, Dialer* dialer = nullptr)
       : options_(options),
@@ -105,7 +106,7 @@ class PullOperation : public Operation {
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
-  // Turns this into a drill, before Run().
+  // Makes this pull a drill. The caller must call this before Run().
   void SetDrill(std::function<Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }
@@ -135,8 +136,9 @@ class PullOperation : public Operation {
   Progress progress() const override { return slot_.progress(); }
 
  private:
-  // Warns if the source's sequence number is lower than the replica's was: the
-  // source has lost later writes, and now the replica has lost them too.
+  // Warns if the source's new sequence number is lower than the replica's old
+  // one. In this case, the source has lost its latest writes, and the pull has
+  // removed them from the replica, too.
   void WarnIfItWentBack(Summary* summary) const {
     if (summary->sequence_new >= summary->sequence_old) {
       return;
@@ -151,8 +153,9 @@ class PullOperation : public Operation {
     summary->notes.push_back(text);
   }
 
-  // Ends the pull with a note that target_dir holds a database. That database
-  // is complete, because a pull renames its directory only when it is complete.
+  // Adds a note that target_dir contains a database, and ends the pull. The
+  // database is complete, because a pull renames its directory only when it is
+  // complete.
   Status EndWithDatabase(Summary* summary) const {
     HealthFile fault;
     Status status = ReadKnownFault(options_.target_dir, &fault);
@@ -169,8 +172,8 @@ class PullOperation : public Operation {
     return status;
   }
 
-  // Attempts the pull. If the old database's files cannot be linked, attempts
-  // it again without links.
+  // Attempts the pull. If the files of the old database cannot be linked,
+  // attempts it a second time without links.
   Outcome Try(MethodDecision decision, Summary* summary) {
     // An archive contains only files, which can always be cloned.
     decision.asks_source &= !options_.source.is_archive();
@@ -194,8 +197,8 @@ class PullOperation : public Operation {
     return TryOnce(decision, note, starts_over, /*links=*/false, summary);
   }
 
-  // Attempts the pull once. `note`: for the operator; may be empty.
-  // `starts_over`: discards files of an earlier attempt of the same pull.
+  // Attempts the pull once. `note` is a text for the operator; it may be empty.
+  // `starts_over` discards the files of an earlier attempt.
   Outcome TryOnce(const MethodDecision& decision, const std::string& note,
                   bool starts_over, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
@@ -253,8 +256,8 @@ class PullOperation : public Operation {
     options.method = decision.method;
     options.restart = options.restart || starts_over;
     if (options.mode == PullMode::kRefresh) {
-      // A refresh needs no hooks, because no process has TARGET_DIR open, and
-      // keeps no old database.
+      // A refresh has no hooks and keeps no old database, because no process
+      // may have TARGET_DIR open.
       options.before_swap = options.after_swap = nullptr;
       options.keeps_old = options.always_swap = false;
     }
@@ -287,7 +290,7 @@ class PullOperation : public Operation {
   Dialer* const dialer_;
   const OpenReplica replica_;
   std::function<Status(const std::string&)> drill_;  // null: not a drill
-  MethodInput known_;  // input for the choice of the method
+  MethodInput known_;  // facts for the choice of the method
   Clock::time_point started_;  // set by Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
@@ -337,7 +340,7 @@ std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
     return MakeNames(options);
   }
   plan.log = nullptr;  // the summary has all findings
-  // A plan reports an unreachable source instead of waiting for it.
+  // If the source cannot be reached, a plan reports this instead of waiting.
   plan.timeouts.retry = std::chrono::milliseconds(0);
   plan.timeouts.first_answer = std::chrono::milliseconds(0);
   return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);

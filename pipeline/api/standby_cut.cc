@@ -18,7 +18,9 @@ namespace {
 void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
                    const LogFunction& log) {
   if (log && now.lost_dir != before.lost_dir) {
-    FileId current;  // unknown: its WALs are there in any case
+    // If this fails, the message below names only the WALs, which the directory
+    // contains in any case.
+    FileId current;
     FileIdOfName(now.lost_dir + "/CURRENT", &current).PermitUncheckedError();
     const bool is_database = current.exists();
     log(LogLevel::kWarning,
@@ -48,7 +50,8 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   const FollowFile before = standby->record();
   PullOptions cut = options;
   cut.source.name = source_name;
-  // The audit's findings must be recorded before the pull reads the fault.
+  // Ends the audit now, so that its fault is recorded before the pull reads the
+  // recorded fault.
   if (audit != nullptr) audit->End();
   RETURN_IF_ERROR(SetCutOptions(request, standby, audit, &cut));
   BorrowedDialer borrowed(dialer);

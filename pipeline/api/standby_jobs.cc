@@ -52,8 +52,8 @@ std::shared_ptr<rocksdb::FileSystem> DiskOf(
              : MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
 }
 
-// Returns the time since `micros` by this machine's clock; 0 if the clock was
-// set back.
+// Returns the milliseconds since `micros`. Returns 0 if `micros` is in the
+// future because the clock was set back.
 uint64_t MillisSince(uint64_t micros) {
   const uint64_t now = MicrosNow();
   return now > micros ? (now - micros) / 1000 : 0;
@@ -83,9 +83,10 @@ Status ReadAudit(const std::string& dir, AuditState* state) {
   return Status::OK();
 }
 
-// Returns the refusal to promote a directory that has no record of a standby.
-// Names `follow` only for a directory without a database: it would make a
-// promoted database the standby of another one.
+// Returns the refusal to promote a directory without the record of a standby.
+// Suggests `follow` only for a directory without a database. In a directory
+// whose standby was already promoted, `follow` would make that database the
+// standby of another one.
 Status NoStandby(const std::string& dir) {
   struct stat info;
   if (stat(dir.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -123,14 +124,15 @@ class Promote : public StandbyJob {
     }
     RETURN_IF_ERROR(CheckNotTaken(options_.dir));
     if (!state->is_promoted) {
-      // The end is found later, by DoIt(): the follower still appends.
+      // The follower still appends, so DoIt() finds the end later.
       RETURN_IF_ERROR(CheckWhole(state, nullptr));
       RETURN_IF_ERROR(CheckSource(*state));
     }
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
-    // Without a promotion, the application must not be started: DIR is still a
-    // standby, and its source may be in use.
+    // Calls the `after` hook, which starts the application, only after a
+    // promotion. Otherwise DIR is still a standby, and its source may be in
+    // use.
     const Status after = state->is_promoted
                              ? Call(options_.after, "after", true)
                              : Status::OK();
@@ -140,9 +142,9 @@ class Promote : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Checks the standby before anything is changed. Does not record a fault: it
-  // is recorded only if the standby is promoted in spite of it. `end`: see
-  // ProveStandby().
+  // Checks the standby before anything is changed. Does not record a fault that
+  // it finds. RecordForced() records it later, if the standby is promoted in
+  // spite of the fault. `end` is as for ProveStandby().
   Status CheckWhole(StandbyState* state, std::optional<StandbyPosition>* end) {
     HealthFile fault;
     RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault, end));
@@ -163,8 +165,8 @@ class Promote : public StandbyJob {
         MendStandbyCommand(state->source, options_.dir));
   }
 
-  // Records the fault that CheckWhole() found, if the standby is promoted in
-  // spite of it.
+  // If CheckWhole() found a fault and the standby is promoted in spite of it,
+  // records the fault.
   Status RecordForced() {
     if (fault_.fault == ReplicaFault::kNone) {
       return Status::OK();
@@ -180,15 +182,15 @@ class Promote : public StandbyJob {
                : Status::OK();
   }
 
-  // Returns the command that promotes the standby with this option and the
+  // Returns the command that promotes the standby with `option` and with the
   // same hooks.
   std::string Command(const std::string& option) const {
     return "sstferry promote " + ShellWord(options_.dir) + option +
            options_.hook_words;
   }
 
-  // Checks if the source may still be open, according to the local follower.
-  //   kBusy  nothing would stop that follower
+  // Asks the local follower's state whether the source may still be open.
+  //   kBusy  a follower is running, and the command has no hook that stops it
   Status CheckSource(const StandbyState& state) {
     if (state.is_followed && !options_.before) {
       return MakeStatus(EndState::kBusy,
@@ -238,7 +240,8 @@ class Promote : public StandbyJob {
                             "it open" + unless,
                         Command(""));
     }
-    // If the clock was set back since an answer, its age is unknown.
+    // If the clock was set back after the last answer, the age of the answer is
+    // unknown.
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0 &&
                            state.heard_micros <= MicrosNow();
@@ -254,7 +257,7 @@ class Promote : public StandbyJob {
                         Command(""));
     }
     if (has_heard && heard_millis <= recent) {
-      return Status::OK();  // no process has it open
+      return Status::OK();  // no process has the source open
     }
     const std::string last_answer =
         "last answer: " +
@@ -262,7 +265,8 @@ class Promote : public StandbyJob {
              ? "never"
              : Rfc3339(state.heard_micros / 1'000'000) + ", " +
                    std::to_string(heard_millis / 1000) + " s ago");
-    // Without an answer, the source counts as silent only if it was asked.
+    // If there was no answer, the source is silent only if the follower waited
+    // for one.
     const bool is_silent = state.silent_micros != 0 &&
                            state.silent_micros <= MicrosNow() &&
                            MillisSince(state.silent_micros) <= recent;
@@ -289,11 +293,14 @@ class Promote : public StandbyJob {
     return Status::OK();
   }
 
-  // Returns true if the follower has marked, after this promotion began, that
-  // the source is closed and everything was received. An older mark proves
-  // nothing: the source may have been opened, and been unreachable, since then.
-  // If the clock was set back, an older mark may have a later time than this
-  // promotion: then it equals closed_before_, or is ahead of the clock.
+  // Returns true if the follower's mark says that the source is closed and that
+  // everything was received. The follower must have written this after the
+  // promotion began. An older mark proves nothing, because the source may have
+  // been opened since then while the follower could not reach it.
+  //
+  // If the clock was set back, an older mark may have a later time than the
+  // promotion's start. Such a mark either equals closed_before_ or is ahead of
+  // the clock, and is ignored.
   bool IsClosed() const {
     const uint64_t closed = ReadFollowMark(options_.dir).closed_micros;
     return closed != closed_before_ && closed >= begun_micros_ &&
@@ -342,8 +349,8 @@ class Promote : public StandbyJob {
                            (is_promoted ? ", which remains in effect" : ""));
   }
 
-  // Locks the standby. Waits for the follower to end: `before` may only have
-  // signaled it to stop, and it syncs first.
+  // Locks the standby. Waits until the follower ends, because the `before` hook
+  // may only have sent it a signal. The follower syncs before it ends.
   Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
     for (bool has_waited = false;; has_waited = true) {
@@ -376,7 +383,8 @@ class Promote : public StandbyJob {
     }
     std::optional<StandbyPosition> end;
     if (IsStandby(options_.dir)) {
-      // The follower may have taken another cut since Run() checked.
+      // Checks again, because the follower may have taken another cut since
+      // Run() checked.
       RETURN_IF_ERROR(CheckWhole(state, &end));
       RETURN_IF_ERROR(RecordForced());
     }
@@ -396,7 +404,8 @@ class Promote : public StandbyJob {
     return status;
   }
 
-  // Removes files of an unfinished cut or audit next to DIR. Logs failures.
+  // Removes the files next to DIR that an unfinished cut or audit left. Logs
+  // failures.
   void RemoveCut() {
     RemoveLeftAudits(options_.dir, options_.log);
     const std::string dir = Workspace::DirOf(options_.dir);
@@ -428,8 +437,8 @@ class Promote : public StandbyJob {
   const PromoteOptions options_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
-  HealthFile fault_;  // fault of a standby that is promoted by force
-  // At the promotion's start: closed_micros of the follower's mark, and this
+  HealthFile fault_;  // the fault that --force ignores
+  // When the promotion began: closed_micros of the follower's mark, and this
   // machine's time.
   uint64_t closed_before_ = 0;
   uint64_t begun_micros_ = 0;
@@ -474,8 +483,7 @@ class View : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Warns if the standby is known to be wrong, because the view is then also
-  // wrong.
+  // Warns if the standby has a fault, because the view then has the same fault.
   void WarnOfFault() const {
     HealthFile fault;
     const Status looked = ProveStandby(disk_.get(), options_.dir, &fault);
@@ -502,8 +510,9 @@ class View : public StandbyJob {
     copy.scratch_dir = workspace->staging_dir() + "/copy";
     copy.copy_dir = workspace->db_dir();
     copy.cancelled = [this] { return stop_.stopped(); };
-    // Links only files that have the owner and mode of the standby's files, and
-    // gives the copied files the same: all names of a file share them.
+    // All names of a file have the same owner and mode. So links only files
+    // that already have the owner and mode of the standby's files. Gives copied
+    // files this owner and mode.
     RETURN_IF_ERROR(AccessBeside(options_.dir, &copy.file_access));
     LinkedCopy made;
     RETURN_IF_ERROR(MakeLinkedCopy(copy, disk_.get(), &made));

@@ -23,8 +23,8 @@ using rocksdb::Status;
 
 namespace fs = std::filesystem;
 
-// Time for a server to release a snapshot. It checks once a second, and may be
-// busy removing another snapshot.
+// Maximum time in which a server releases a snapshot. The server looks once a
+// second, and may be busy with the removal of another snapshot.
 constexpr std::chrono::milliseconds kReleaseWait{15'000};
 
 class Query : public StatusQuery {
@@ -63,8 +63,8 @@ class Query : public StatusQuery {
       report->standby->fault = report->target.fault;  // also if not recorded
     }
     if (EndStateOf(status) == EndState::kDenied && !found.dirs.empty()) {
-      // A server's account can list its own snapshots of a replica even if it
-      // may not read the replica's workspace.
+      // The account of a server may be unable to read a replica's workspace. It
+      // can still list the server's own snapshots of the replica.
       status = Status::OK();
       report->target = TargetState();
       report->is_target = false;
@@ -84,7 +84,7 @@ class Query : public StatusQuery {
     return status;
   }
 
-  // Reads the state of each replica that a mirror has, or should have.
+  // Reads the state of each replica that a mirror has or should have.
   static Status LookAtReplicas(const std::string& directory,
                                StatusReport* report) {
     std::unique_ptr<ReplicaTree> tree;
@@ -119,8 +119,8 @@ class Query : public StatusQuery {
     return status.ok() ? searched : status;
   }
 
-  // Lists the databases of a server, or those below a directory that is no
-  // database itself.
+  // Lists the databases of a server. If the address is a directory that is no
+  // database itself, lists the databases below it.
   Status ListServed(StatusReport* report) {
     const std::string& directory = options_.where.directory;
     EndpointOptions endpoint = EndpointFor(
@@ -146,7 +146,7 @@ class Query : public StatusQuery {
     ServedState& only = report->served[0];
     if (options_.where.is_directory() ||
         (options_.where.is_ssh() && only.name == kStdioDatabase)) {
-      // No server has given the database a name: use the directory's.
+      // No server has named the database, so uses the name of its directory.
       std::error_code error;
       only.name = fs::absolute(directory + "/", error)
                       .lexically_normal()
@@ -158,7 +158,8 @@ class Query : public StatusQuery {
                : Status::OK();
   }
 
-  // Finds the databases below `directory`, unless it is a database itself.
+  // If `directory` is a database, sets *is_tree to false. Otherwise finds the
+  // databases below it.
   Status FindLocal(const std::string& directory, bool* is_tree,
                    DatabaseTree* tree) const {
     std::error_code error;
@@ -189,14 +190,16 @@ class Query : public StatusQuery {
                });
   }
 
-  // Calls `ask` with a session and the name of the database; empty: all.
+  // Calls `ask` with a session and a database's name. An empty name means all
+  // databases.
   template <typename Question>
   Status Ask(const EndpointOptions& endpoint, FailedPart asks,
              StatusReport* report, const Question& ask) {
     report->is_source = true;
     std::unique_ptr<Endpoint> opened;
     RETURN_IF_ERROR(Endpoint::Open(endpoint, &opened));
-    // Over ssh, the path may be one database or a directory of databases.
+    // Over ssh, it is unknown whether the path is one database or a directory
+    // of databases. So asks for all.
     const std::string name = options_.where.is_ssh() ? "" : opened->name();
     return session_.Run(
         opened->dialer(),
@@ -204,7 +207,7 @@ class Query : public StatusQuery {
         [&](SourceSession* session) { return ask(session, name); });
   }
 
-  // `names`: the databases; empty: all that this side may read.
+  // `names` are the databases; empty: all databases that this side may read.
   static Status AskServed(SourceSession* session,
                           const std::vector<std::string>& names,
                           StatusReport* report) {
@@ -226,7 +229,7 @@ class Query : public StatusQuery {
   }
 
   const StatusOptions options_;
-  const bool served_;  // asks which databases a server serves
+  const bool served_;  // true: lists the databases that a server serves
   OneSession session_;
 };
 

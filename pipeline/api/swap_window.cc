@@ -10,7 +10,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Interval at which a waiting swap checks whether it was stopped.
+// How often a waiting swap checks whether it was stopped.
 constexpr std::chrono::milliseconds kStopPoll{100};
 
 }  // namespace
@@ -54,7 +54,7 @@ Status SwapWindow::After(const SwapEvent& event) {
   exchanged_ = exchanged_ || event.exchanged;
   changed_.notify_all();
   if (!has_begun_) {
-    return Status::OK();  // stopped before the hook began
+    return Status::OK();  // this swap was stopped before the `before` hook
   }
   if (inside_ > 0) {
     changed_.wait(lock, [this] { return is_closed_; });

@@ -18,7 +18,7 @@ bool IntervalsBound(const std::optional<std::string>& pulled,
          (compared.has_value() && *pulled == KeyToText(*compared));
 }
 
-// Returns true if the pull covered everything that was compared.
+// Returns true if the pull with this record included all data in `selection`.
 bool AskedForAll(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked.families.empty() ||
@@ -32,19 +32,20 @@ bool AskedForAll(const LastTransfer& record, const Selection& selection) {
          IntervalsBound(record.asked.end, selection.interval.end);
 }
 
-// Returns a family that only one side has, although no creation or drop at the
-// origin since the pull can explain this; empty: none.
+// Returns the name of a family that only one side has, if no creation or drop
+// at the origin since the pull can explain this. Empty: there is no such
+// family.
 std::string UnexplainedFamily(const JudgedSide& copy,
                               const JudgedSide& origin) {
   const std::vector<std::string>& moved = copy.record->column_families;
   for (const std::string& name : origin.families_only_here) {
     if (Has(moved, name)) {
-      return name;  // the copy had it
+      return name;  // the pull had copied this family
     }
   }
   for (const std::string& name : copy.families_only_here) {
     if (!Has(moved, name)) {
-      return name;  // the origin never had it
+      return name;  // the pull had not copied this family
     }
   }
   return "";
@@ -57,13 +58,14 @@ std::string Command(const char* command, const SourceAddress& first,
          options;
 }
 
-// Returns true for a local standby. Only its follower can repair it.
+// Returns true if the copy is a standby on this machine. Only its follower can
+// repair it.
 bool IsStandbyHere(const JudgedSide& copy) {
   return copy.address.is_directory() && IsStandby(copy.address.directory);
 }
 
-// Returns the command that refreshes a copy. Returns nothing for a remote copy,
-// which must be refreshed on its machine.
+// Returns a command that refreshes the copy. Returns "" if the copy is remote,
+// because such a command must run on the copy's machine.
 std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
                     const std::string& options) {
   return copy.address.is_directory()
@@ -72,8 +74,8 @@ std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
              : "";
 }
 
-// Returns a sentence about families that only the copy has: a repair keeps
-// them.
+// Returns a sentence about families that only the copy has, because a refresh
+// keeps them. Empty if there are none.
 std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                          const JudgedSide& origin) {
   if (copy.families_only_here.empty() || !copy.address.is_directory()) {
@@ -90,7 +92,8 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
          " drops what the source does not have";
 }
 
-// Returns the start of a sentence if the side was promoted; else "".
+// If the side was promoted, returns the start of a sentence about this; else
+// "".
 std::string PromotedWords(const std::string& label, const JudgedSide& side) {
   return !side.record.has_value() || side.record->promoted_at.empty()
              ? ""
@@ -98,8 +101,8 @@ std::string PromotedWords(const std::string& label, const JudgedSide& side) {
                    ", and is no copy since, so ";
 }
 
-// Returns the verdict if no record connects the sides. Then it is unknown which
-// side is the copy.
+// Returns the verdict if no record shows that one side was pulled from the
+// other. Then it is unknown which side is the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
   verdict.reason = PromotedWords("left", left) + PromotedWords("right", right);
@@ -173,7 +176,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
       verdict.is_fault || verdict.state == EndState::kChangedSince;
   if (asks_for_refresh && !IsStandbyHere(copy) &&
       HasMoreWrites(record, copy.sequence, origin.sequence)) {
-    verdict.next.clear();  // CheckNotNewer() would refuse it
+    verdict.next.clear();  // CheckNotNewer() would refuse this command
     verdict.reason += "; " + copy_label + " was written to, up to sequence " +
                       std::to_string(copy.sequence) +
                       ": find out which side is right; a refresh with "

@@ -17,8 +17,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Time for which a closed lane waits for the control connection to report the
-// reason, once per side.
+// If a lane was closed, it waits this long for the control connection to report
+// the reason. It waits once per side.
 constexpr std::chrono::milliseconds kVerifierLastWordsLimit{1000};
 
 ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
@@ -54,7 +54,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
   right_.judged.address = options.right;
   left_.judged.access = AccessWords(options, options.left);
   SourceAccess other = options;
-  other.wal_dir.clear();  // it is the left side's
+  other.wal_dir.clear();  // belongs to the left side
   right_.judged.access = AccessWords(other, options.right);
   for (VerifySide* side : {&left_, &right_}) {
     SourceLinkOptions link;
@@ -70,7 +70,7 @@ Verifier::~Verifier() = default;
 
 Status Verifier::OpenSide(VerifySide* side) {
   RETURN_IF_ERROR(side->link->Connect());
-  PullOptions as_pulled;  // requests the same parts as a pull
+  PullOptions as_pulled;  // makes the same parts as a pull
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
   OpenRequest request =
@@ -115,8 +115,8 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Finds the right side's family for each left family. A family that only one
-// side has is one difference.
+// Finds, for each column family of the left side, the same family at the right
+// side. Reports a family that only one side has as one difference.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
@@ -155,7 +155,8 @@ Status Verifier::MatchFamilies() {
   for (const std::string& name : right_.judged.families_only_here) {
     AddDifference({0, place++}, name, "", "column family only right");
   }
-  // If the left side's parts had gaps, keys in the gaps would count as equal.
+  // Checks that the left side's parts have no gaps, because the keys in a gap
+  // would not be compared.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
@@ -172,7 +173,8 @@ DigestPart Verifier::PartOf(const VerifySide& side, uint32_t at) const {
   return asked;
 }
 
-// Compares all parts: pairs of units, or the left side's parts.
+// Compares all parts. A part is a pair of units if files are compared,
+// otherwise a key interval of the left side.
 Status Verifier::CompareParts() {
   std::vector<uint32_t> parts;
   const size_t count = as_files() ? pairs_.size() : left_.plan.parts.size();
@@ -219,8 +221,8 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Counts a difference between files. (Each side checked a file when its last
-// unit was requested.)
+// Counts a difference between two files. Reads nothing, because each side has
+// already checked the file when its last unit was requested.
 void Verifier::AddDifferentFile(size_t at) {
   std::lock_guard<std::mutex> lock(mu_);
   DifferenceSummary* const difference = AddDifference({at + 1, 0});
@@ -230,7 +232,7 @@ void Verifier::AddDifferentFile(size_t at) {
   }
 }
 
-// Lists each differing key.
+// Reports each key in a part that differs.
 Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   const Part& part = left_.plan.parts[at];
   const std::string& family =
@@ -281,8 +283,9 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     }
   }
   if (status.ok() && !failure_.failed() && found == 0) {
-    // A part's digest distinguishes plain values from wide-column entities; the
-    // digests of single values do not.
+    // The digests of all single values are equal, but the digest of the part
+    // differs. Only a part's digest distinguishes plain values from wide-column
+    // entities.
     AddDifference({at + 1, 0}, family, part.interval.begin.value_or(""),
                   "keys from here on differ in kind (plain value or "
                   "wide-column entity)");
@@ -303,7 +306,7 @@ void Verifier::AddDifference(const Place& place, const std::string& family,
   }
 }
 
-// REQUIRES: mu_ is locked.
+// REQUIRES: the caller has locked mu_.
 DifferenceSummary* Verifier::AddDifference(const Place& place) {
   differences_++;
   const size_t most = options_.max_differences_shown;
@@ -316,8 +319,8 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
-// Reads the known faults of both sides. A fault that cannot be read counts as
-// newer than the snapshot, so this verify does not remove it.
+// Reads the recorded faults of both sides. If a fault cannot be read, this
+// verify does not remove it, as if the fault were newer than the snapshot.
 void Verifier::ReadFaults() {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -327,9 +330,9 @@ void Verifier::ReadFaults() {
   }
 }
 
-// Reads the records of both sides. A record counts only if it was the same
-// before and after the side's snapshot was taken, because a pull may exchange
-// the directory at any time.
+// Reads the pull records of both sides, once before and once after the
+// snapshots are taken. A pull may exchange a directory at any time. So uses a
+// record only if it was the same both times.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -367,7 +370,8 @@ Status Verifier::Run(Summary* summary) {
   bool ends_well = false;
   if (status.ok() && as_files()) {
     status = MatchFiles();
-    ends_well = !status.ok();  // no side has failed
+    // The sides have different files, but neither has failed.
+    ends_well = !status.ok();
   }
   has_compared_ = status.ok() || !as_files();
   const uint32_t lanes =
@@ -389,8 +393,8 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, {FailedPart::kVerify});
   }
-  // After one connection has reported damage, the other connections end without
-  // a reason.
+  // If one connection reports damage, the other connections of this side end
+  // without a reason. So asks each session for its failure.
   for (VerifySide* side : {&left_, &right_}) {
     SourceSession* const session = side->link->session();
     side->is_corrupt =
@@ -407,9 +411,10 @@ Status Verifier::Run(Summary* summary) {
   return status;
 }
 
-// Returns what is known about the copy. Families that only the copy has are not
-// a fault: a refresh keeps them. Files with the same identity have the same
-// bytes, whichever side is newer.
+// Returns what the comparison found out about the copy: its fault, or that it
+// has none. A family that only the copy has is no fault, because a refresh
+// keeps it. But different bytes in two files with the same identity are always
+// a fault, even if one side is newer.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;

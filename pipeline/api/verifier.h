@@ -48,7 +48,7 @@ struct VerifySide {
 
 enum class ComparedAs { kFiles, kEntries };
 
-// What a verify found out about a local replica.
+// Findings of a verify about a local replica.
 struct ReplicaFinding {
   std::string directory;  // empty: no local replica, or no finding
   ReplicaFault fault = ReplicaFault::kNone;

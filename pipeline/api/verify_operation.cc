@@ -1,4 +1,4 @@
-// Runs a verify: connects the endpoints of both sides to a Verifier.
+// Runs a verify: opens the sources of both sides, and runs a Verifier.
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/verifier.h"
@@ -50,15 +50,15 @@ class VerifyOperation : public Operation {
   struct Outcome {
     Status status;
     FailurePlace place{FailedPart::kVerify};
-    bool compared = false;  // false: comparing in another way may succeed
+    bool compared = false;  // false: another way to compare may succeed
   };
 
   bool HasAllKeys() const {
     return options_.selection.interval == KeyInterval();
   }
 
-  // Returns true if sides that could not be compared as files should not be
-  // compared entry by entry either.
+  // Returns true if this result of comparing files is final, so that the
+  // entries are not compared.
   static bool Ends(const Status& status) {
     switch (EndStateOf(status)) {
       case EndState::kOk:
@@ -89,7 +89,7 @@ class VerifyOperation : public Operation {
     Outcome outcome;
     outcome.status = OpenEndpoints(&left, &right);
     if (!outcome.status.ok()) {
-      outcome.compared = true;  // another way would fail, too
+      outcome.compared = true;  // comparing entries would fail, too
       return outcome;
     }
     Verifier verifier(options_, compared, left->dialer(), left->name(),
@@ -105,8 +105,8 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // Compares entries. `no_files`: why the files could not be compared; OK: only
-  // a part of the data was selected.
+  // Compares entries. `no_files` says why files could not be compared. It is OK
+  // if only a part of the data was selected.
   Outcome CompareEntries(const Status& no_files, Summary* summary) {
     Outcome outcome = Compare(ComparedAs::kEntries, summary);
     const EndState state = EndStateOf(outcome.status);
@@ -119,10 +119,10 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // Returns true if the finding holds for the directory as it is now. If a
-  // refresh or an exchange has ended since the snapshot was taken, only a fault
-  // can still hold: a refresh may have linked damaged files without reading
-  // them, and a refresh of a selection leaves all other data unchanged.
+  // Returns true if the finding is still true for the directory. During the
+  // comparison, a refresh or an exchange may have ended there. After that, only
+  // a fault can still be true: a refresh may link damaged files without reading
+  // them, and a refresh of a selection does not change other data.
   bool StillHolds() const {
     const LastTransfer& then = finding_.record;
     LastTransfer now;
@@ -138,10 +138,10 @@ class VerifyOperation : public Operation {
     return may_stay && now.source_database_id == then.source_database_id;
   }
 
-  // Records a fault that was found in a local replica, so that a refresh
-  // repairs it. If the replica is equal, removes the record of a fault that was
-  // known when the snapshot was taken. The record of damage is removed only if
-  // all bytes of the replica's files were read.
+  // If a local replica has a fault, records it, so that a refresh repairs the
+  // replica. If the replica is equal, removes the fault that was recorded
+  // before the snapshot was taken. Removes recorded damage only if all bytes of
+  // the replica's files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -173,7 +173,8 @@ class VerifyOperation : public Operation {
                              [this, &holds] { return holds = StillHolds(); });
     }
     if (!recorded.ok()) {
-      // Only reported: nothing may or can be written to this directory.
+      // Only reports the finding, because this directory must not or cannot be
+      // changed.
     } else if (!holds) {
       summary->notes.push_back(
           dir + " was refreshed or replaced while its earlier contents were "
@@ -213,7 +214,7 @@ class VerifyOperation : public Operation {
       const bool is_right =
           options_.right.is_directory() && options_.right.directory == dir;
       replace.source = is_right ? options_.left : options_.right;
-      if (!is_right) replace.wal_dir.clear();  // it is the left side's
+      if (!is_right) replace.wal_dir.clear();  // belongs to the left side
       replace.target_dir = dir;
       *status = MakeStatus(
           EndStateOf(*status), SentenceOf(*status),
@@ -224,7 +225,7 @@ class VerifyOperation : public Operation {
   }
 
   const VerifyOptions options_;
-  ReplicaFinding finding_;  // from the last comparison
+  ReplicaFinding finding_;  // findings of the last comparison
   WorkerSlot<Verifier> slot_;
 };
 
