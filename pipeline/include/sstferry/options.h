@@ -547,7 +547,8 @@ struct Summary : LaneCounts {
   // The members from here to first_differences are set by a verify.
   ComparedSide left;
   ComparedSide right;
-  // What was compared: "files" (both sides have the same files) or "entries".
+  // The way of the comparison: "files" if only the files of both sides were
+  // compared, else "entries".
   std::string compared;
   // Number of tables and blob files on each side.
   uint64_t files_compared = 0;
