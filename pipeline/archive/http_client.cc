@@ -171,8 +171,10 @@ size_t OnSend(char* data, size_t size, size_t count, void* user) {
         body.Read(running->sent, std::min<uint64_t>(left, kBodyPieceBytes),
                   &running->scratch, &running->piece);
     if (running->caller.ok() && running->piece.empty()) {
-      running->caller = MakeStatus(EndState::kInternal, "bytes: expected " +
-                                   std::to_string(left) + " more, found none");
+      running->caller = MakeStatus(
+          EndState::kInternal, "request body: expected " +
+                                   std::to_string(left) +
+                                   " more bytes, but its source returned none");
     }
     if (!running->caller.ok()) {
       return CURL_READFUNC_ABORT;

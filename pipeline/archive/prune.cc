@@ -766,9 +766,11 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
       const bool refuses_pushes = name.seconds > now + kMaxSetAheadSeconds;
       return MakeStatus(
           EndState::kRefused,
-          what + ": expected another whole set that no prune has marked, "
-                 "found none, so only --force removes this one" +
-              (refuses_pushes ? PushesWorkAgain(name) : ""),
+          what + ": this may be the last set that can be restored, apart from "
+                 "sets that a prune has marked; " +
+              (refuses_pushes
+                   ? "only --force removes this one" + PushesWorkAgain(name)
+                   : "push a new set first, or remove this one with --force"),
           refuses_pushes ? ""
                          : "sstferry archive push SOURCE " +
                                ShellWord(store_->place()));

@@ -170,11 +170,14 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
   if (status.ok() && (target_exists_ != existed ||
                       (existed && inode != swap_.old_identity))) {
     status = MakeStatus(EndState::kRefused,
-                        "target " + target_dir_ + ": the directory was " +
+                        "target " + target_dir_ +
+                            ": the before-swap hook or another process " +
                             (!target_exists_ ? "removed"
                              : existed       ? "replaced"
-                                             : "made") +
-                            " after the exchange began");
+                                             : "created") +
+                            " the directory after the exchange began, so "
+                            "nothing was exchanged; find out which one did "
+                            "this, then run the same command again");
   }
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_, InPlace());

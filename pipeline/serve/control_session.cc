@@ -408,7 +408,8 @@ Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {
     return MakeStatus(EndState::kRefused,
-                      "only a pull can start over in place of another pull");
+                      "expected a pull in a request that releases the snapshot "
+                      "of an earlier transfer, found a plan or a verify");
   }
   *note = host_.store->Drop(database, request->named_transfer,
                             channel_->identity());

@@ -159,8 +159,9 @@ Status SnapshotFiles::CheckWals() {
   RETURN_IF_ERROR(FindWals());
   return wal_directory_ == pinned
              ? Status::OK()
-             : Status::TryAgain("the WALs are now in " + wal_directory_ +
-                                ", and were pinned in " + pinned);
+             : Status::TryAgain("the WAL directory of the database changed "
+                                "from " + pinned + " to " + wal_directory_ +
+                                " while the WALs were pinned");
 }
 
 Status SnapshotFiles::Round() {

@@ -259,7 +259,10 @@ Status PinnedWals::CheckEnds() {
   const Wal& before = *std::next(wals_.rbegin())->second;
   return before.same_looks >= kSettledWalLooks
              ? Status::OK()
-             : Status::TryAgain(before.path + " may be incomplete");
+             : Status::TryAgain(before.path +
+                                " may lack its last records: the owner may "
+                                "still be writing them, because the next WAL "
+                                "has no record yet");
 }
 
 Status PinnedWals::CheckEnd(Wal* wal) {

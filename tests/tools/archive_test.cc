@@ -308,7 +308,8 @@ TEST_CASE("A dry prune says what it would do, and remove deletes a set by name",
   REQUIRE(pruned["warnings"].dump().find("sstferry archive remove " + archive +
                                       " " + sets[0]) != std::string::npos);
   const json refused = Archive({"remove", archive, sets[1]}, 1);
-  REQUIRE(refused["error"]["message"].dump().find("only --force removes this one") !=
+  REQUIRE(refused["error"]["message"].dump().find(
+              "push a new set first, or remove this one with --force") !=
           std::string::npos);
   REQUIRE(Archive({"remove", archive, sets[0]})["removed"] == sets[0]);
   REQUIRE(Archive({"list", archive})["sets"].size() == 1);

@@ -352,7 +352,9 @@ TEST_CASE("Only a pull can start over instead of another", "[held][release]") {
   instead.named_transfer = bench.id;
   RequireState(OpenAs(bench.server->address(), instead, &bench.control,
                       &bench.opened),
-               EndState::kRefused, "only a pull can start over");
+               EndState::kRefused,
+               "expected a pull in a request that releases the snapshot of an "
+               "earlier transfer");
   REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
 }
 
