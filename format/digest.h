@@ -23,7 +23,7 @@ struct Digest128 {
 // Returns 32 lower-case hex digits, high half first.
 std::string ToHex(const Digest128& digest);
 
-// A SHA-256 digest. Stores check uploaded bytes with it
+// A SHA-256 digest. Object stores compare it with the uploaded bytes
 // (pipeline/base/sha256.h).
 using Sha256Digest = std::array<uint8_t, 32>;
 

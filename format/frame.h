@@ -83,7 +83,7 @@ enum class FrameType : uint8_t {
   kDigestReply = 46,   // source
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
-  kChunkAck = 49,      // target: a chunk was received and handed over
+  kChunkAck = 49,      // target: acknowledges a chunk
   kUnitDigestRequest = 50,  // target: digest of a clone's unit
   kGroupRequest = 51,  // target: digests of a part's groups of entries
   kGroupReply = 52,    // source

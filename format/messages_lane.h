@@ -43,9 +43,10 @@ struct ChunkBegin {
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Acknowledges a chunk that the target has received and handed over. The target
-// acknowledges each chunk once, in order. If the acknowledgements stop, the
-// source notices a target that still answers but no longer accepts chunks.
+// Acknowledges a chunk. The target sends this message once for each chunk, in
+// order, after the target has checked and accepted the chunk. The message does
+// not say that the chunk is durable. If a connected target acknowledges no
+// chunk for too long, the source interrupts the transfer (kTooSlow).
 struct ChunkAck {
   static constexpr char kName[] = "ChunkAck";
 

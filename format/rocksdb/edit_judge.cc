@@ -44,9 +44,10 @@ bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
   return true;
 }
 
-// Returns true if the keys of `file` are within those of `removed`. If the
-// application has its own comparator, the order of keys is unknown. Then
-// returns true, and only sequence numbers and epochs are compared.
+// Returns true if the keys of `file` are within those of `removed`, or if the
+// application has its own comparator, because the order of its keys is unknown.
+// In the second case, CompactionProblem() relies only on sequence numbers and
+// epochs.
 bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
                    const std::string& comparator) {
   const int sign = comparator == kBytewise    ? 1

@@ -74,9 +74,10 @@ class Verifier {
            const std::string& right_name);
   ~Verifier();
 
-  // Compares the sides. Returns kChangedSince if they differ and writes since a
-  // recorded pull can explain this; kDifferent if they differ otherwise. The
-  // summary lists the differences.
+  // Compares the sides. Returns kDifferent if they differ. But if one side has
+  // the record of a pull from the other side, and the other side's later writes
+  // can explain the difference, returns kChangedSince. The summary lists the
+  // differences.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;

@@ -486,9 +486,11 @@ void Checker::WarnOfReplaced() {
   }
 }
 
-// Warns of sets that have lost their records. No push or prune deletes only the
-// record of a committed set. However, a failed push may have deleted its
-// record, and its delayed request for `done` may have succeeded afterwards.
+// Warns of sets without a record: done/SET exists, but sets/SET does not. No
+// push or prune deletes only the record of a committed set. But a prune deletes
+// the record of an uncommitted set whose push has paused. If the push then
+// continues, or the store executes a delayed request of the push, done/SET may
+// be written without a record.
 void Checker::WarnOfLost(const std::set<SetName>& lost) {
   for (const SetName& name : lost_) {
     if (lost.count(name) != 0) {

@@ -74,7 +74,8 @@ class Pusher {
     ArchiveKey key;
     // The file of an earlier set, with its digests; null: unknown.
     const ArchivedFile* known = nullptr;
-    // The digests must prove that the object has the bytes of the file.
+    // True: the push reuses the object only if the file and `known` have the
+    // same SHA-256. False: the identity in the key proves the bytes.
     bool is_compared = false;
   };
   // Result of TakeLook(). Files are indices in set_.files.

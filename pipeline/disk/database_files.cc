@@ -143,7 +143,8 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
     status = AccessBeside(dir, &access);
     access.mode |= S_IRUSR | S_IWUSR;  // RocksDB must write it
     if (status.ok()) status = SetAccess(path, access);
-    // So that other accounts can still open the database.
+    // Removes the new LOCK file. The file still has mode 0600, so other
+    // accounts could not open the database.
     if (!status.ok()) unlink(path.c_str());
   }
   if (status.ok()) file_ = std::move(file);

@@ -90,8 +90,8 @@ Status AddHolders(const std::string& top, const std::string& name,
     const bool is_workspace = one.ends_with(workspace);
     one.resize(one.size() - (is_workspace ? workspace.size() : 0));
     one = name.empty() ? one : name + "/" + one;
-    // Directories with other names cannot belong to a database, for example
-    // lost+found.
+    // A directory whose name CheckReplicaName() refuses, such as lost+found,
+    // cannot belong to a replica.
     const bool is_name = is_directory && CheckReplicaName(one).ok();
     const auto is_there = [&](const std::string& file) {
       return fs::exists(below / file, unknown);

@@ -163,7 +163,7 @@ class FollowedSource {
     uint64_t end = 0;    // end of the MANIFEST record that added it
     bool seen = false;   // true: an earlier round also found this table
   };
-  // Findings in the new records of the MANIFEST (M).
+  // Findings of JudgeRecord() in the new records of the MANIFEST.
   struct Judged {
     Barrier<uint64_t> barrier;
     // For each column family: the end of the last MANIFEST record of a flush or

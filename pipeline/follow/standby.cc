@@ -45,10 +45,13 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// If two files contain the same WAL, compares only this many bytes before the
-// end of the shorter file. This is enough, because earlier records have
-// checksums, and only one process writes the WAL.
+// If a WAL is in both directories, Carry() compares only the last
+// kComparedBytes of the bytes that both files have. This is enough: only one
+// process writes a WAL, so two files of this WAL cannot differ earlier and be
+// equal here, unless one of the files is damaged. The checksums of the records
+// detect such damage.
 constexpr uint64_t kComparedBytes = 64u << 10;
+// CompareBytes() reads this many bytes at once.
 constexpr uint64_t kCompareBytes = 1u << 20;
 // Like kLostInfix, for directories that are kept although it is unknown whether
 // the source lost anything.

@@ -24,8 +24,8 @@ class SeenOptions {
 
   // Reads the files that are newer than the last file that was read. If it
   // returns OK and name() is empty, the directory has no OPTIONS file.
-  //   TryAgain  the owner replaced all listed files before they were read, in
-  //             several listings
+  //   TryAgain  each time that the directory was listed, the owner replaced all
+  //             listed files before they were read
   [[nodiscard]] rocksdb::Status Look();
 
   // Returns the name of the newest file that was read, such as

@@ -55,9 +55,9 @@ Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
   // Leave two kinds of tables to RocksDB's iterator: tables with a compression
   // dictionary, because this class would load the dictionary for each block,
-  // and tables with range deletions. A range deletion is found in time, because
-  // a run opens a file before the merge returns a key after the file's smallest
-  // key.
+  // and tables with range deletions. The merge returns no entry that such a
+  // table deletes: a run opens each file, and detects the range deletions,
+  // before the merge returns the file's smallest key or a later key.
   bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&

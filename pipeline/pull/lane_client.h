@@ -34,8 +34,8 @@ class LaneClient {
   // Borrows `state`.
   LaneClient(LaneShared* state, uint32_t lane);
 
-  // Works until no part is left. After an error, no code uses the files in
-  // staging that the lane has not passed to the store.
+  // Works until no part is left. After an error, staging may still have files
+  // that the lane has not passed to the store. No code uses these files.
   //   kCorrupt   in every try, bytes, totals or keys differed from what the
   //              source had announced
   //   kDeadPeer  the source was unreachable for too long
@@ -118,8 +118,9 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status EndUnproven(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status RecordEnd(const Part& part,
                                           const Totals& totals);
-  // Moves the state of the front part out of asked_. The caller changes it and
-  // passes it to AskInstead(), which removes the front part.
+  // Moves the state of the front part out of asked_, and returns the state. The
+  // front part itself stays in asked_ until the caller passes the state, with
+  // changes, to AskInstead().
   Asked TakeFront();
   // Removes the front part, and requests `next` after all other parts in
   // asked_.

@@ -253,8 +253,9 @@ std::vector<Candidate> Full(const Levels& levels,
     found.table = &bottom;
     for (size_t i = 0; i < levels.upper.size(); ++i) {
       if (Meet(bottom, levels.upper[i], order)) {
-        // Count a file with a range deletion as large as the files under it. It
-        // is small, but the deleted entries still take space in the last level.
+        // A file with a range deletion counts as if it had the size of the
+        // files under it. The file itself is small, but the entries that it
+        // deletes still take space in the last level.
         const bool deletes = levels.upper[i].range_deletions != 0;
         found.share +=
             static_cast<double>(deletes ? under[i] : levels.upper[i].bytes) /

@@ -15,11 +15,12 @@ constexpr milliseconds kLongest{kMaxRetryAfterMillis};
 // but it is not remembered.
 constexpr size_t kMaxTold = 65'536;
 
-// Returns the time that a transfer still needs if its speed remains the same.
-// Early progress is a poor basis for this. The result is therefore at most the
-// time that has passed: a target had better return too early than too late. The
-// result is never 0, because the target of a transfer still syncs and runs
-// commands after the last byte, which the source cannot see.
+// Estimates how long a transfer still needs, from its speed so far. An estimate
+// early in the transfer is inaccurate. So the result is at most the age of the
+// transfer (but at least kShortest): it is better that the next target asks for
+// the slot too early than too late. The result is never 0: after the last byte,
+// the transfer's target still syncs and runs commands, and the source cannot
+// see how long this takes.
 milliseconds LeftOf(const PlaceUse& use) {
   const milliseconds least = std::max(kShortest, use.age / 16);
   const milliseconds most = std::max(kShortest, use.age);

@@ -12,8 +12,9 @@
 
 namespace sstferry {
 
-// The snapshots that one server keeps for further targets. Each snapshot is
-// kept until a time (its window), in seconds of the steady clock.
+// The snapshots that one server keeps for further targets. Each snapshot has a
+// window: the time during which it is kept. All times are in seconds of the
+// steady clock.
 //
 // Ownership: shares each snapshot until its window ends. Threads:   any.
 class ShareWindows {

@@ -162,9 +162,9 @@ class Transfer {
   Stats CurrentStats() const;
   TransferReport Report() const;
 
-  // Returns true if the target may request the application's own files. Among
-  // refreshes, only a swap by links needs them, but the source does not know
-  // whether a refresh is such a swap.
+  // Returns true if the target may request the application's own files. This is
+  // the case in every pull: a refresh needs the files only if it is a swap by
+  // links, but the source does not know this.
   bool has_other_files() const { return request_.purpose == Purpose::kPull; }
   // Reads one of the application's own files, like ReadOtherFile().
   [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,

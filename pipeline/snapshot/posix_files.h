@@ -136,10 +136,10 @@ bool IsOnReadOnlyFileSystem(const std::string& path);
 // sets *found to false. Fails for a file that OpenForeign() would reject. If
 // the error is EXDEV or EPERM, the message says what the operator can do.
 //
-// If `from` is on a read-only file system, makes a symbolic link with the
-// file's modification time instead. A symbolic link does not keep the file
-// alive. This process's mount cannot remove the file, but another mount of the
-// same file system can.
+// If `from` is on a read-only file system and cannot be hard-linked, makes a
+// symbolic link with the file's modification time instead. A symbolic link does
+// not keep the file alive: a process that has the same file system mounted
+// writable can remove the file. CheckLinkedFiles() detects this.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 

@@ -162,9 +162,9 @@ struct SnapshotFacts {
 // used by any thread.
 class Snapshot {
  public:
-  // Takes a snapshot of a database directory. Another process may have the
-  // database open; a checkpoint is also allowed. First removes snapshots next
-  // to the source that crashed processes have left behind.
+  // Takes a snapshot of the directory of a database or of a RocksDB checkpoint.
+  // Another process may have the database open. First removes snapshots next to
+  // the source that crashed processes have left behind.
   //   kSourceError  not a database; a file is missing or cannot be read, linked
   //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.

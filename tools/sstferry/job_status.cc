@@ -87,8 +87,9 @@ class Record {
     }
   }
 
-  // Sets the state of a server or a follower. While it runs, it writes the
-  // present time into the metric `written`. Returns true if it runs.
+  // Sets the state of a job that is a server or a follower. While such a job
+  // runs, the job sets its metric `written` to the present time. Returns true
+  // if the job runs.
   bool SetRunning(const MetricSpec& written) {
     const std::optional<double> at = Get(written);
     if (!at.has_value()) {

@@ -42,9 +42,10 @@ constexpr size_t kMaxResultBytes = 64u << 20;
 constexpr size_t kPieceBytes = 64u << 10;
 
 // The first byte of a message from the child to root's process. kMetricsPiece
-// and kResult get no answer.
-constexpr char kBefore = 'b';   // before_swap; then "yes" or "no", transfer id
-constexpr char kAfter = 'a';    // after_swap; then the same as for kBefore
+// and kResult get no answer. In a message with kBefore or kAfter, two fields of
+// a SwapEvent follow: `exchanged` as "yes" or "no", a space, and transfer_id.
+constexpr char kBefore = 'b';       // runs before_swap
+constexpr char kAfter = 'a';        // runs after_swap
 constexpr char kStopHook = 's';     // ends the running hook
 constexpr char kMetricsPiece = 'p';  // then a piece of the metrics
 constexpr char kMetrics = 'm';       // then the last piece of the metrics

@@ -13,7 +13,8 @@ namespace sstferry {
 
 // Maximum size of a file that ReadOwn() reads, in bytes.
 inline constexpr size_t kMaxOwnFileBytes = 4u << 20;
-// As argument of ReadOwn(): allows files of any single account besides root.
+// Tells ReadOwn() to allow files of root and of one other account: the first
+// other owner that ReadOwn() finds on the path.
 inline constexpr uid_t kAnyAccount = static_cast<uid_t>(-1);
 
 // Reads a regular file. If this process does not run as root, it reads any file
