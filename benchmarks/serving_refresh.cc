@@ -15,7 +15,7 @@ namespace {
 using rocksdb::Status;
 
 // Ingestions that end further apart than this belong to two calls: between two
-// calls there are syncs, between the files of one call there are none.
+// calls, the program syncs; between the files of one call, it does not.
 constexpr auto kCallGap = std::chrono::milliseconds(3);
 
 void ReadSource(Flags* flags, PullOptions* pull) {

@@ -88,7 +88,7 @@ bool MayGoOnAfter(EndState state);
 std::string MessageOf(const rocksdb::Status& status);
 // Returns the message without the command.
 std::string SentenceOf(const rocksdb::Status& status);
-// Returns the command to run next; empty: there is none.
+// Returns the command to run next; empty: no command.
 std::string NextOf(const rocksdb::Status& status);
 
 // JoinNext() joins a sentence and a command (may be empty) in one text, and

@@ -113,7 +113,7 @@ struct FollowMark : StandbyPosition, SourceHeard {
 // Appends one slot of kFollowMarkSlotBytes bytes.
 void EncodeFollowMark(const FollowMark& mark, std::string* out);
 // Returns the newest valid mark in a file that may be truncated or damaged. If
-// there is none, returns a mark whose members are all 0.
+// no mark is valid, returns a mark whose members are all 0.
 FollowMark NewestFollowMark(const rocksdb::Slice& file);
 
 }  // namespace sstferry

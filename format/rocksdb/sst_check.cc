@@ -87,7 +87,7 @@ class ChunkChecker {
                                         uint64_t offset) const;
   [[nodiscard]] Status CheckRangeDeletions() const;
   // Returns true if the range deletion [begin, end) is allowed in the chunk.
-  // `before` is the end of the previous range deletion; null: there is none.
+  // `before` is the end of the previous range deletion; null: no range deletion.
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
   // Returns the number of deletions, including range deletions, as RocksDB

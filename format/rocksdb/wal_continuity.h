@@ -71,8 +71,8 @@ class WalContinuity {
   bool has_entries() const { return last_end_ != 0; }
 
   // Returns the name of a transaction that was prepared in a WAL before `wal`
-  // and has not ended; empty if there is none. RocksDB does not delete the WAL
-  // of an open transaction.
+  // and has not ended. Returns an empty name if every such transaction has
+  // ended. RocksDB does not delete the WAL of an open transaction.
   std::string PreparedBefore(uint64_t wal) const;
   // Removes all transactions that were prepared before `wal`. They have ended
   // in a WAL that was not seen.

@@ -203,7 +203,8 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Returns the directory of replicas. Null if there is none.
+  // Returns the directory of replicas. Null if no directory is
+  // open.
   ReplicaTree* opened_tree() const {
     return tree_ != nullptr ? tree_.get() : looked_tree_.get();
   }

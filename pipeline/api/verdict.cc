@@ -75,7 +75,7 @@ std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
 }
 
 // Returns a sentence about families that only the copy has, because a refresh
-// keeps them. Empty if there are none.
+// keeps them. Empty if the copy has no such family.
 std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                          const JudgedSide& origin) {
   if (copy.families_only_here.empty() || !copy.address.is_directory()) {

@@ -35,7 +35,7 @@ struct Verdict {
   // that was pulled. Empty: no command is known.
   std::string next;
   // A sentence about column families of the copy that a refresh keeps. Empty:
-  // there are none.
+  // the copy has no such family.
   std::string beyond_repair;
 };
 

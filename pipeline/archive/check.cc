@@ -150,7 +150,7 @@ class Checker {
   [[nodiscard]] Status KeepFindings();
   // Reports the problems of the sets that still exist at the end of the check.
   void TellAmiss(const std::set<SetName>& still_there);
-  // Returns the whole set that replaces a damaged set; nullopt: there is none.
+  // Returns the whole set that replaces a damaged set; nullopt: no set does.
   std::optional<SetName> FindRepaired(const ListedSet& damaged) const;
   void WarnOfReplaced();
   // Warns of each set for which two listings show done/SET, but not sets/SET.

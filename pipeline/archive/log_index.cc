@@ -497,7 +497,7 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
   std::map<SetId, std::vector<Found>> found;
   uint64_t looked = 0;
   // Returns the first segment in a known run that ends after the set's moment.
-  // Returns null if there is none.
+  // Returns null if no segment does.
   const auto find_next = [&](const SetLog& log) -> const LogKey* {
     for (const Found& each : found[log.lineage]) {
       if (log.segment < each.begin || log.segment >= each.end ||

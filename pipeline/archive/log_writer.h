@@ -75,7 +75,7 @@ struct LogState {
   uint64_t seen_micros = 0;  // received records reach up to this time
   uint64_t last_sequence = 0;
   // Number of received bytes that may not have been put yet, and the time when
-  // the first of them arrived (0: there are none).
+  // the first of them arrived (0: no such bytes).
   uint64_t unput_bytes = 0;
   uint64_t unput_micros = 0;
 };

@@ -73,7 +73,7 @@ struct Staying {
 };
 
 // Returns the first fault of a set's objects that a listing shows. Returns an
-// empty text if there is none.
+// empty text if it shows no fault.
 std::string FaultOfSet(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
     const std::string fault = ListedFault(present, key, bytes);

@@ -282,7 +282,7 @@ class Repairer {
   // Stores the keys of wrong objects as findings, which pushes and prunes read.
   [[nodiscard]] Status KeepFindings();
   // Opens the object of a file, or another file with the same bytes. Leaves
-  // *opened null if there is none.
+  // *opened null if no object has these bytes.
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);

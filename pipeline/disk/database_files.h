@@ -51,7 +51,7 @@ bool HoldsDatabase(const std::string& dir);
 // Checks that an exchange of `dir` would remove a complete database and nothing
 // else. Files of the application do not count, because the new database gets
 // them (other_files.h). `in_place` is a command that changes the database
-// without an exchange; empty if there is none. The message of a refusal names
+// without an exchange; empty: no such command. The message of a refusal names
 // the cause:
 //   kRefused  `dir` has neither CURRENT nor the record of a replica; or is
 //             immutable; or contains a link, or a directory that RocksDB did

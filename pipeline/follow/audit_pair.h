@@ -44,7 +44,7 @@ struct AuditSlice {
   bool is_end = false;   // no entries remain to be compared
   AuditPlace next;       // where the next slice begins; not set if is_end
   // Describes the differences, with the family, keys and counts per side.
-  // Empty: there are none.
+  // Empty: no difference.
   std::string difference;
 };
 

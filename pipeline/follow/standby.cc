@@ -303,7 +303,7 @@ Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
                         std::to_string(end) + ", found others");
 }
 
-// Finds the number of the newest OPTIONS file in a directory; 0: there is none.
+// Finds the number of the newest OPTIONS file in a directory; 0: no such file.
 // RocksDB writes an OPTIONS file whenever it opens a database.
 Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   *number = 0;

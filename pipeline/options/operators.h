@@ -37,7 +37,7 @@ namespace sstferry {
     std::vector<std::string>* notes);
 
 // Returns the prefix extractor that the application has registered with this
-// name. Returns null if there is none.
+// name. Returns null if it has registered no such extractor.
 std::shared_ptr<const rocksdb::SliceTransform> FindRegisteredPrefixExtractor(
     const std::string& name, const OperatorRegistry& registry);
 

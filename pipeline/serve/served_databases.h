@@ -37,7 +37,7 @@ struct ServedSet {
   uint64_t file_system = 0;  // file system of the tree; 0: no tree
   bool is_complete = false;      // result of the last search
   std::set<std::string> others;  // directories and links without a database
-  // Returns the database with this name; null if there is none.
+  // Returns the database with this name; null if it is missing.
   const ServedDatabase* Find(const std::string& name) const;
 };
 

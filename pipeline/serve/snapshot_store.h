@@ -58,7 +58,7 @@ class SnapshotStore {
   //   kCancelled  after Stop()
   [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer,
                                     std::chrono::milliseconds* retry_after);
-  // Returns the transfer with this id. Returns null if there is none.
+  // Returns the transfer with this id. Returns null if the store lacks it.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes the transfer request.named_transfer. `control` is the new
   // connection of its target. If the transfer is adopted from its lease, it is
@@ -147,7 +147,7 @@ class SnapshotStore {
   // Ends a transfer that lost its slot to another one and is in leaving_. If it
   // has a lease, its target can resume it later. REQUIRES: mu_ is not locked.
   void Evict(std::shared_ptr<Transfer> evicted);
-  // Returns the transfer with this id; null if there is none. REQUIRES: mu_ is
+  // Returns the transfer with this id; null if it is missing. REQUIRES: mu_ is
   // locked.
   std::shared_ptr<Transfer> FindLocked(const TransferId& id) const;
   void EndLeases();

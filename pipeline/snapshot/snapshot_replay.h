@@ -47,7 +47,7 @@ struct Replay {
   bool has_prepare_sections = false;
   bool has_single_deletes = false;
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
-  // Name of the first WAL that ends inside a record. Empty: there is none.
+  // Name of the first WAL that ends inside a record. Empty: no WAL does.
   std::string torn;
   bool is_torn_inside = false;  // a newer WAL follows that WAL
   ReplayedRecords records;

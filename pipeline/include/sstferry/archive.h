@@ -253,7 +253,8 @@ struct ArchiveReport : ArchiveUploads, ArchiveCheckCounts, ArchivePruneCounts {
   // such check is known. The two other ages below are also not set if they are
   // unknown (see KnownAge()).
   std::optional<uint64_t> checked_age_seconds;
-  // Seconds since the newest complete set was pushed. Not set: there is none.
+  // Seconds since the newest complete set was pushed. Not set: no set is
+  // complete, or the age is unknown (see KnownAge()).
   std::optional<uint64_t> newest_age_seconds;
   // Number and size of all segments of the log.
   uint64_t segments = 0;
