@@ -22,6 +22,7 @@
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/open_file.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/file_system.h"
@@ -47,10 +48,6 @@ Status TreeError(const std::string& what, const std::string& path, int error) {
 bool HasCurrent(int directory) {
   struct stat info;
   return fstatat(directory, "CURRENT", &info, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-std::string LastOf(const std::string& name) {
-  return name.substr(name.rfind('/') + 1);
 }
 
 Status DamagedRecord(const std::string& path, const std::string& why) {
@@ -241,7 +238,7 @@ Status ReplicaTree::Prepare(const std::string& name, bool* exists) {
   *exists = false;
   Descriptor parent;
   RETURN_IF_ERROR(OpenParent(name, /*make=*/true, &parent));
-  const Descriptor own = OpenDirectoryIn(parent.get(), LastOf(name));
+  const Descriptor own = OpenDirectoryIn(parent.get(), NameIn(name));
   if (!own.is_open() && errno != ENOENT) {
     return TreeError("expected a directory and no link, found", PathOf(name),
                      errno);
@@ -409,7 +406,7 @@ Status RenameClosed(const Descriptor& parent, const std::string& path,
   const Status taken = lock.Take(path, /*makes=*/true);
   RETURN_IF_ERROR(
       WithContext(taken, EndStateOf(taken), path + " is not moved away"));
-  const std::string last = LastOf(path);
+  const std::string last = NameIn(path);
   // NFS, 9p and most FUSE file systems do not support flags (EINVAL). So
   // renames without RENAME_NOREPLACE there; the worst case is that an empty
   // directory is replaced.
@@ -436,7 +433,7 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
     return Status::OK();
   }
   const std::string path = PathOf(name);
-  const std::string last = LastOf(name);
+  const std::string last = NameIn(name);
   const Descriptor own = OpenDirectoryIn(parent.get(), last);
   if (!own.is_open() && errno != ENOENT) {
     return TreeError("expected a directory and no link, found", path, errno);

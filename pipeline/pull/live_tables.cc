@@ -5,6 +5,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "pipeline/base/open_file.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/table_properties.h"
 #include "rocksdb/unique_id.h"
@@ -18,10 +19,6 @@ using rocksdb::TableProperties;
 // Number of tries: a compaction may delete files between the two calls that
 // list them.
 constexpr int kTries = 5;
-
-std::string BaseName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::optional<Digest128> IdOf(const TableProperties& properties) {
   std::string id;
@@ -57,14 +54,14 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     }
     std::unordered_map<std::string, const TableProperties*> by_name;
     for (const auto& [path, properties] : collection) {
-      by_name[BaseName(path)] = properties.get();
+      by_name[NameIn(path)] = properties.get();
     }
     tables->clear();
     whole = true;
     for (const rocksdb::LevelMetaData& level : metadata.levels) {
       for (const rocksdb::SstFileMetaData& file : level.files) {
         LiveTable table;
-        table.name = BaseName(file.name);
+        table.name = NameIn(file.name);
         table.path = file.db_path + "/" + table.name;
         table.smallest = file.smallestkey;
         table.largest = file.largestkey;

@@ -17,6 +17,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/open_file.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "sstferry/descriptor.h"
 
@@ -118,7 +119,7 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
     RETURN_IF_ERROR(RemoveIn(dir.get(), part, path));
   }
   RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
-  const std::string name = fs::path(path).filename().string();
+  const std::string name = NameIn(path);
   bool is_named = false;
   RETURN_IF_ERROR(IsNamedIn(parent, name, dir, &is_named));
   if (!is_named) {
@@ -214,10 +215,6 @@ bool IsLeased(const std::string& path, const LeaseRules& rules) {
   return true;
 }
 
-Descriptor OpenParent(const std::string& path) {
-  return OpenDirectory(path.substr(0, path.rfind('/') + 1));
-}
-
 // Removes a directory without a lock. Its owner crashed before it had made the
 // lock, or after it had removed everything else. So such a directory has at
 // most a lock file with another name and a request for a release. If anything
@@ -237,7 +234,7 @@ Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
   for (const std::string& name : names) {
     unlinkat(dir.get(), name.c_str(), 0);
   }
-  const std::string own_name = fs::path(path).filename().string();
+  const std::string own_name = NameIn(path);
   bool is_named = false;
   RETURN_IF_ERROR(IsNamedIn(parent, own_name, dir, &is_named));
   *removed = is_named &&
@@ -256,9 +253,8 @@ Status ForeignLock(EndState state, const std::string& path) {
 Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
                          bool* removed) {
   *removed = false;
-  const Descriptor parent = OpenParent(path);
-  const Descriptor dir =
-      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
+  const Descriptor parent = OpenDirectory(DirectoryOf(path));
+  const Descriptor dir = OpenOwnDirectoryIn(parent, NameIn(path));
   if (!dir.is_open()) {
     return Status::OK();
   }
@@ -321,7 +317,7 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
                           RandomHex();
   const std::string own_name = BeginOf(name, NAME_MAX - own.size()) + own;
   const std::string path = parent + "/" + own_name;
-  Descriptor in = OpenParent(path);
+  Descriptor in = OpenDirectory(DirectoryOf(path));
   if (!in.is_open() || mkdirat(in.get(), own_name.c_str(), 0700) != 0) {
     return CannotCreate(path, errno);
   }
@@ -371,9 +367,8 @@ Status PrivateDir::CreateLinked(const std::string& path,
 Status PrivateDir::Adopt(const std::string& path,
                          std::unique_ptr<PrivateDir>* result) {
   result->reset();
-  Descriptor parent = OpenParent(path);
-  Descriptor dir =
-      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
+  Descriptor parent = OpenDirectory(DirectoryOf(path));
+  Descriptor dir = OpenOwnDirectoryIn(parent, NameIn(path));
   const std::string own_path = PathOfOpen(dir);
   Lease lease;
   if (!dir.is_open() || ReadLease(own_path, &lease) != LeaseState::kGood) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/open_file.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/wire/tcp_socket.h"
 #include "sstferry/descriptor.h"
@@ -76,7 +77,7 @@ class DirectoryTurn {
   DirectoryTurn& operator=(const DirectoryTurn&) = delete;
 
   Status Take(const std::string& path) {
-    const std::string dir = path.substr(0, path.rfind('/') + 1);
+    const std::string dir = DirectoryOf(path);
     fd_ = OpenLinked(dir, O_RDONLY | O_DIRECTORY).Release();
     if (fd_ < 0) {
       return CannotListen(path, dir + ": " + ErrorText(errno));
