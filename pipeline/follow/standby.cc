@@ -591,13 +591,14 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
 Status ProveStandby(rocksdb::FileSystem* file_system, const std::string& dir,
                     HealthFile* fault, std::optional<StandbyPosition>* end) {
   std::optional<StandbyPosition> read;
-  RETURN_IF_ERROR(FindStandbyFault(
+  const Status found = FindStandbyFault(
       file_system, dir, fault, [&](const FollowFile& record) {
         StandbyWals wals;
         RETURN_IF_ERROR(ReadStandbyWals(file_system, dir, record, &wals));
         read = wals.end;
         return Status::OK();
-      }));
+      });
+  RETURN_IF_ERROR(found);
   if (fault->fault != ReplicaFault::kNone) read.reset();
   if (end != nullptr) *end = read;
   return Status::OK();
@@ -1346,8 +1347,8 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
   ManifestReader cut;
   const Status read = ReadManifest(file_system_.get(), dir_, record_, &cut);
   if (!read.ok()) {
-    const EndState state = EndStateOf(read);
-    return state == EndState::kCorrupt || state == EndState::kRefused
+    const EndState why = EndStateOf(read);
+    return why == EndState::kCorrupt || why == EndState::kRefused
                ? Status::OK()
                : read;
   }
