@@ -129,24 +129,13 @@ Status Archive::ReadObject(
     const std::string& key, uint64_t max_bytes,
     const std::function<Status(const std::string& bytes)>& decode,
     bool* is_there) const {
-  Status status;
-  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+  return RetryIfCorrupt([&] {
     std::string bytes;
     const StoreResult got =
         GetBytes(store_, key, max_bytes + kSealedHeaderBytes, &bytes);
     *is_there = got.code != StoreCode::kAbsent;
-    if (!*is_there) {
-      return Status::OK();
-    }
-    if (!got.ok() && got.code != StoreCode::kDamaged) {
-      return got.status;
-    }
-    status = got.ok() ? decode(bytes) : got.status;
-    if (status.ok()) {
-      return status;
-    }
-  }
-  return status;
+    return !*is_there ? Status::OK() : got.ok() ? decode(bytes) : got.status;
+  });
 }
 
 std::string InitCommand(const StoreOptions& options) {

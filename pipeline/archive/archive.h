@@ -183,11 +183,11 @@ class Archive {
   [[nodiscard]] rocksdb::Status ListSets(
       std::vector<FoundSet>* sets, std::set<SetName>* lost = nullptr) const;
   // Reads an object of at most `max_bytes` bytes plus a header, and passes it
-  // to decode(). If decode() fails, reads the object again, up to kTriesOfBytes
-  // times in all. If the object is missing, returns OK and sets *is_there to
-  // false.
-  //   kCorrupt  decode() failed at each attempt; or the store lists the object,
-  //             but cannot find it
+  // to decode(). If this returns kCorrupt, reads the object again, up to
+  // kTriesOfBytes times in all. If the object is missing, returns OK and sets
+  // *is_there to false.
+  //   kCorrupt  the object was damaged at each attempt; or the store lists the
+  //             object, but cannot find it
   [[nodiscard]] rocksdb::Status ReadObject(
       const std::string& key, uint64_t max_bytes,
       const std::function<rocksdb::Status(const std::string& bytes)>& decode,

@@ -152,20 +152,16 @@ void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
 Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                    Sha256Digest* digest, uint64_t* bytes) {
   const std::string name = LogKeyText(key);
-  Status status;
-  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+  const Status status = RetryIfCorrupt([&] {
     std::string found;
-    status = TryHead(archive, name, key, head, &found);
+    const Status tried = TryHead(archive, name, key, head, &found);
     archive.CountRead(found.size());
-    if (status.ok()) {
+    if (tried.ok()) {
       *digest = Sha256Of(found);
       *bytes = found.size();
-      return status;
     }
-    if (EndStateOf(status) != EndState::kCorrupt) {
-      break;
-    }
-  }
+    return tried;
+  });
   return WithContext(status, EndStateOf(status),
                      archive.store()->Describe(name));
 }

@@ -535,14 +535,7 @@ Status LogTail::KeepPayload(uint64_t wal_number, uint64_t offset,
 
 Status LogTail::CheckRecords(uint64_t most_bytes,
                              const std::function<bool()>& cancelled) {
-  Status status;
-  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
-    status = TryRecords(&most_bytes, cancelled);
-    if (EndStateOf(status) != EndState::kCorrupt) {
-      break;
-    }
-  }
-  return status;
+  return RetryIfCorrupt([&] { return TryRecords(&most_bytes, cancelled); });
 }
 
 Status LogTail::TryRecords(uint64_t* most_bytes,

@@ -42,8 +42,7 @@ class ArchivedBytes : public ByteSource {
   uint64_t size() const override { return file_.file.bytes; }
   [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
                             Slice* out) const override {
-    Status status;
-    for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+    return RetryIfCorrupt([&] {
       scratch->clear();
       const StoreResult got = archive_.ReadFile(
           set_, file_, offset, n, [scratch](const Slice& piece) {
@@ -51,12 +50,8 @@ class ArchivedBytes : public ByteSource {
             return Status::OK();
           });
       *out = Slice(*scratch);
-      status = got.status;
-      if (got.code != StoreCode::kDamaged) {
-        return status;
-      }
-    }
-    return status;
+      return got.status;
+    });
   }
 
  private:

@@ -93,6 +93,17 @@ StoreResult ObjectStore::Head(const std::string& key, ObjectInfo* info) {
   return CallProven(key, [&] { return HeadUnproven(key, info); });
 }
 
+rocksdb::Status RetryIfCorrupt(const std::function<rocksdb::Status()>& read) {
+  rocksdb::Status status;
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+    status = read();
+    if (EndStateOf(status) != EndState::kCorrupt) {
+      break;
+    }
+  }
+  return status;
+}
+
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
                      std::optional<UnixSeconds> signed_at,

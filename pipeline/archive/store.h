@@ -243,6 +243,11 @@ class ObjectStore {
 
 // --- helpers -----------------------------------------------------------------
 
+// Calls read() until its result is not kCorrupt, at most kTriesOfBytes times.
+// Returns the last result.
+[[nodiscard]] rocksdb::Status RetryIfCorrupt(
+    const std::function<rocksdb::Status()>& read);
+
 // Puts an object with these bytes.
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
