@@ -169,6 +169,8 @@ TEST_CASE("Both sides of a pull report the same end state",
     bench.serve.max_rate_bytes_per_sec = 200'000;
     PullOptions options = bench.Options();
     options.timeouts.retry = milliseconds(500);
+    // The limit for the first handshake, which would otherwise be `retry`.
+    options.timeouts.first_answer = milliseconds(60'000);
     const std::unique_ptr<Operation> pull = MakePull(options);
     Summary summary;
     auto running = std::async(std::launch::async,

@@ -391,6 +391,8 @@ TEST_CASE("A pull that gets no slot ends at its deadline, and not before",
   PullOptions options = full.fleet.Options(0, full.server.address());
   options.deadline = milliseconds(2'000);
   options.timeouts.retry = milliseconds(GENERATE(0, 100));
+  // Otherwise the first handshake must be done within `retry`, or 500 ms.
+  options.timeouts.first_answer = milliseconds(60'000);
   const Summary summary = RunPull(options);
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kDeadline);

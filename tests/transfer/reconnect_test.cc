@@ -268,6 +268,8 @@ TEST_CASE("A pull whose source is gone gives up after its retry time, or at "
   PullOptions options = PullOver(relay, dir / "target");
   const bool cancelled = GENERATE(false, true);
   options.timeouts.retry = milliseconds(cancelled ? 60'000 : 1500);
+  // The limit for the first handshake, which would otherwise be `retry`.
+  options.timeouts.first_answer = milliseconds(60'000);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
   std::thread running([&] {

@@ -104,6 +104,8 @@ class Bucket {
     pull.lanes = 2;
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = milliseconds(250);
+    // Otherwise the first handshake must be done within `retry`, or 500 ms.
+    pull.timeouts.first_answer = milliseconds(60'000);
     pull.restart = true;
     return RestoreThrough(MakeArchiveOriginOf(Open(server, retry), "latest"),
                           pull);

@@ -502,6 +502,7 @@ TEST_CASE("A complete pull is not finished under the name of another source",
     serve.databases[0].name = "other";
     TestServer server(serve);
     other.source = AddressAt(server.address(), "other");
+    other.timeouts.first_answer = std::chrono::seconds(60);
     const Summary summary = RunPull(other);
     INFO(summary.status.ToString());
     REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
@@ -519,6 +520,7 @@ TEST_CASE("A complete pull is not finished under the name of another source",
     serve.databases[0].name = "copy";
     TestServer server(serve);
     other.source = AddressAt(server.address(), "copy");
+    other.timeouts.first_answer = std::chrono::seconds(60);
     const Summary summary = RunPull(other);
     INFO(summary.status.ToString());
     REQUIRE_OK(summary.status);
