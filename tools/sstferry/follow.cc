@@ -141,7 +141,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
   };
   // Notifies systemd before the job runs, because its first cut may take hours
   // and systemd would stop waiting.
-  const Status ready = NotifyReady("taking a cut, if there is none yet");
+  const Status ready = NotifyReady("taking a cut, if none was taken yet");
   if (!ready.ok()) {
     console.Log(LogLevel::kWarning, MessageOf(ready));
   }

@@ -132,12 +132,11 @@ const std::vector<ValueForm>& ValueForms() {
        "1024"},
       {"DURATION", "90s, 1h30m or 1d: numbers with d, h, m, s or ms"},
       {"ADDRESS",
-       "HOST[:PORT] or unix:/PATH; port 7420 if none is given, an "
-       "IPv6 HOST in []"},
+       "HOST[:PORT] or unix:/PATH; without PORT: 7420; an IPv6 HOST in []"},
       {"KEY", "text, or 0x and an even number of hex digits"},
       {"SOURCE",
        "a directory, HOST:/DIR, ssh://HOST/DIR, sst://HOST[:PORT]/NAME or "
-       "unix:/PATH:NAME; port 7420 if none, an IPv6 HOST in []"},
+       "unix:/PATH:NAME; without PORT: 7420; an IPv6 HOST in []"},
       {"LEFT, RIGHT",
        "each as SOURCE: a directory, HOST:/DIR, ssh://HOST/DIR, "
        "sst://HOST[:PORT]/NAME or unix:/PATH:NAME"},

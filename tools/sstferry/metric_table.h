@@ -82,7 +82,7 @@ inline const MetricSpec kSourcePinnedBytes = {
     "Bytes of the files that snapshots keep from being deleted."};
 inline const MetricSpec kSourceOldestSnapshot = {
     "sstferry_source_snapshot_oldest_age_seconds", kGauge, "database",
-    "Age of the oldest snapshot. 0: there is none."};
+    "Age of the oldest snapshot. 0: no snapshot."};
 inline const MetricSpec kSourceDiskFree = {
     "sstferry_source_disk_free_bytes", kGauge, "database",
     "Free bytes of the file system that holds the snapshots."};
@@ -155,12 +155,12 @@ inline const MetricSpec kReplicaTaken = {
     "sstferry_replica_snapshot_timestamp_seconds", kGauge, "target",
     "Time of the source's snapshot that the target holds, by the source's "
     "clock, or the end of its transfer if that is earlier. Absent: the target "
-    "holds none, or its time is not known.",
+    "has no snapshot, or the time is not known.",
     true};
 inline const MetricSpec kReplicaFault = {
     "sstferry_replica_fault", kGauge, "target",
-    "Known fault of the target. 0: none. 1: it differs from its source. 2: it "
-    "is damaged."};
+    "Known fault of the target. 0: no fault. 1: it differs from its source. 2: "
+    "it is damaged."};
 inline const MetricSpec kReplicaDiskFree = {
     "sstferry_replica_disk_free_bytes", kGauge, "target",
     "Free bytes of the file system that holds the target."};
@@ -204,8 +204,7 @@ inline const MetricSpec kStandbyLag = {
     "by both clocks. Absent: not known."};
 inline const MetricSpec kStandbyViewAge = {
     "sstferry_standby_view_age_seconds", kGauge, "target",
-    "Age of the newest view (--view-every), by both clocks. Absent: there is "
-    "none."};
+    "Age of the newest view (--view-every), by both clocks. Absent: no view."};
 inline const MetricSpec kStandbyBehind = {
     "sstferry_standby_behind_bytes", kGauge, "target",
     "Bytes of WALs that the source has and the standby does not."};
@@ -244,7 +243,7 @@ inline const MetricSpec kStandbyFault = {
 inline const MetricSpec kAuditOldest = {
     "sstferry_standby_audit_oldest_timestamp_seconds", kGauge, "target",
     "Time after which all audited entries of the standby were compared with "
-    "its source's. 0: not all of them ever were."};
+    "its source's. 0: some of them were never compared."};
 inline const MetricSpec kAuditSlices = {
     "sstferry_standby_audit_slices_total", kCounter, "target",
     "Slices of the key space that were audited, since the standby was made."};
@@ -259,7 +258,8 @@ inline const MetricSpec kAuditSkipped = {
     "Cuts that were due and could not be audited."};
 inline const MetricSpec kLogPut = {
     "sstferry_log_put_timestamp_seconds", kGauge, "target",
-    "Newest time of the source that the archive can restore. Absent: none."};
+    "Newest time of the source that the archive can restore. Absent: no such "
+    "time."};
 inline const MetricSpec kLogSegments = {
     "sstferry_log_segments_total", kCounter, "target",
     "Segments put into the archive."};
@@ -282,7 +282,7 @@ inline const MetricSpec kStandbyWritten = {
 
 inline const MetricSpec kArchiveNewestSet = {
     "sstferry_archive_newest_set_timestamp_seconds", kGauge, "archive",
-    "Time at which the newest whole set was pushed. 0: there is none.", true};
+    "Time at which the newest whole set was pushed. 0: no whole set.", true};
 inline const MetricSpec kArchiveSets = {
     "sstferry_archive_sets", kGauge, "archive", "Sets in the archive.", true};
 inline const MetricSpec kArchiveDamagedSets = {
