@@ -789,7 +789,7 @@ Status LogRounds::Cut(const CutRequest& request) {
     push->writer = std::make_shared<LogWriter>(
         push->id, push->source->position(), push->asked_micros, moment,
         WriterOptions());
-    const Status checks = push->writer->CheckBehind(
+    const Status checks = push->writer->BeginChecksAfterCut(
         push->source->WalBegin(), push->source->set().sequence);
     if (!checks.ok()) {
       remote_ = nullptr;

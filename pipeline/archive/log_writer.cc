@@ -109,7 +109,8 @@ void LogWriter::Reached() {
   }
 }
 
-Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
+Status LogWriter::BeginChecksAfterCut(const Slice& wal_begin,
+                                      uint64_t sequence) {
   const std::lock_guard<std::mutex> lock(mu_);
   continuity_ = WalContinuity(0);
   continuity_.BeginBehindCut(sequence, /*has_all=*/false);

@@ -101,8 +101,8 @@ class LogWriter {
   // `wal_begin` has the first block of the WAL in which the cut ends, or all
   // bytes of the WAL before the cut's end if they are fewer. Must be the first
   // call. Without this call, the writer checks only WALs that begin in the log.
-  [[nodiscard]] rocksdb::Status CheckBehind(const rocksdb::Slice& wal_begin,
-                                            uint64_t sequence);
+  [[nodiscard]] rocksdb::Status BeginChecksAfterCut(
+      const rocksdb::Slice& wal_begin, uint64_t sequence);
 
   const SetId& lineage() const { return lineage_; }
   // Returns the position at which the next records must begin.

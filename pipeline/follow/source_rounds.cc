@@ -38,7 +38,7 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
   std::shared_ptr<SourceSession> session;
   RETURN_IF_ERROR(Connect(&session));
   const Status status =
-      session->AskBehind(request, &round->logs, &round->end);
+      session->AskWalBytes(request, &round->logs, &round->end);
   if (!status.ok()) {
     round->logs.clear();
     std::lock_guard<std::mutex> lock(mu_);

@@ -450,9 +450,9 @@ Status SourceSession::Pin(const PinRequest& ask, PinReply* reply) {
                               std::to_string(reply->databases.size()));
 }
 
-Status SourceSession::AskBehind(const FollowRequest& ask,
-                                std::vector<WalBytes>* bytes,
-                                FollowEnd* end) {
+Status SourceSession::AskWalBytes(const FollowRequest& ask,
+                                  std::vector<WalBytes>* bytes,
+                                  FollowEnd* end) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     answers_.follows = true;

@@ -67,8 +67,8 @@ struct SourceAnswers {
   OtherFilePart other_file;
   PinReply pins;
   FollowEnd follow_end;
-  bool follows = false;  // AskBehind() waits for its answer
-  std::vector<WalBytes> follow_bytes;  // for AskBehind(), one for each WAL
+  bool follows = false;  // AskWalBytes() waits for its answer
+  std::vector<WalBytes> follow_bytes;  // for AskWalBytes(), one for each WAL
   uint64_t follow_total = 0;           // memory of follow_bytes, in bytes
   uint64_t other_bytes = 0;  // sum over all received OtherFilePart
   bool finished = false;
@@ -107,9 +107,9 @@ class SourceSession {
   // Requests the bytes that follow a position in the source's WALs. *bytes gets
   // one item for each WAL.
   //   kCorrupt  the answer has more bytes than allowed, or has a gap
-  [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
-                                          std::vector<WalBytes>* bytes,
-                                          FollowEnd* end);
+  [[nodiscard]] rocksdb::Status AskWalBytes(const FollowRequest& ask,
+                                            std::vector<WalBytes>* bytes,
+                                            FollowEnd* end);
   // Tells the source that one or all databases of a pinned set are no longer
   // needed.
   [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
