@@ -35,7 +35,8 @@ void Fields(A& a, M& m) {
   a.Check("begin_micros",
           m.begin_micros <= m.end_micros &&
               (m.begin_micros == 0) == (m.end_micros == 0),
-          "expected two ascending times or two zeros, found others");
+          "expected 0 together with end_micros, or a time up to end_micros, "
+          "found another value");
 }
 
 }  // namespace sstferry

@@ -72,8 +72,8 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
                             key.number == file.file.number;
     if (!set.is_sealed && file.salt != SealSalt()) {
       return BadSetRecord(CloneFileName(file.file) +
-                          ": expected an unsealed file in an unsealed set, "
-                          "found a salt");
+                          ": expected no salt, because the set is not sealed, "
+                          "found one");
     }
     if (!good) {
       return BadSetRecord("expected the key of " + CloneFileName(file.file) +
@@ -158,7 +158,8 @@ void Fields(A& a, M& m) {
     Number(a, "host_seconds", m.host_seconds, kMaxArchiveSeconds);
     a.Id("repairs", m.repairs);
     a.Check("host_seconds", m.host_seconds != 0 || m.repairs != SetId(),
-            "expected a clock or a repaired set, found neither");
+            "expected a time, or the id of a repaired set in the field "
+            "repairs, found neither");
   }
 }
 
@@ -181,9 +182,12 @@ Status EncodeArchiveSet(const ArchiveSet& set, std::string* out) {
   frame.resize(bytes);
   if (raw.size() > kMaxSetRawBytes || bytes > kMaxSetBytes) {
     return MakeStatus(EndState::kRefused,
-                      "set: expected a record of at most " +
-                          std::to_string(kMaxSetRawBytes) + " bytes, found " +
-                          std::to_string(raw.size()));
+                      "set: the database is too large for one set: expected "
+                      "a record of its files of at most " +
+                          std::to_string(kMaxSetRawBytes) + " bytes (" +
+                          std::to_string(kMaxSetBytes) +
+                          " compressed), found " + std::to_string(raw.size()) +
+                          " (" + std::to_string(bytes) + " compressed)");
   }
   SealFile(kSetMagic, frame, out);
   return Status::OK();

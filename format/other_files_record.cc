@@ -57,8 +57,8 @@ Status DecodeCopiedFiles(const Slice& file, CopiedFiles* files) {
   for (const NamedCopiedFile& copied : list.files) {
     if (status.ok() && !MayBeCopied(copied.name)) {
       status = Status::Corruption(
-          "record of other files: expected names of files that may be copied, "
-          "found another name");
+          "record of other files: found the name of a file that may not be "
+          "copied");
     }
     files->emplace(copied.name, copied.file);
   }

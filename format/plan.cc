@@ -128,8 +128,8 @@ Status CheckPlanSize(const Plan& plan, uint64_t max_bytes) {
                               (plan.clone.has_value()
                                    ? "; --method ingest pulls this database as "
                                      "chunks"
-                                   : "; --method clone pulls this database as "
-                                     "files, and --cf fewer column families"));
+                                   : "; pull it as files with --method clone, "
+                                     "or fewer column families with --cf"));
 }
 
 Status PlanDecoder::Add(FrameType type, const Slice& payload) {

@@ -337,8 +337,9 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
                     physical.end_offset);
   }
   if (!fits) {
-    *step = Wrong("no record of this type here, or one of another size",
-                  "type " + std::to_string(type), reading);
+    *step = Wrong("a record of type " + std::to_string(type) +
+                      " only where it may be, and of a size that it may have",
+                  "one elsewhere or of another size", reading);
     return Status::OK();
   }
   if (type == kCompression) {

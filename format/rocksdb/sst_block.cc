@@ -203,11 +203,12 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   if ((separated && !layout_.separated) || (uniform && !layout_.uniform)) {
     return MakeStatus(
         EndState::kRefused,
-        std::string("block: expected only marks that the properties declare, "
+        std::string("block: expected a layout that the properties declare, "
                     "found ") +
             (separated && !layout_.separated ? "values apart from keys"
                                              : "uniform keys") +
-            ", block at offset " + std::to_string(file_offset_));
+            ", which they do not declare, block at offset " +
+            std::to_string(file_offset_));
   }
   if (layout_.separated && !separated) {
     return Bad("packed count: expected values apart from keys as the "

@@ -116,7 +116,8 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   if (!AllZero(reserved)) {
     return MakeStatus(EndState::kRefused,
                       "footer: reserved bytes: expected zeros, found 0x" +
-                          reserved.ToString(true) + " (a later feature)");
+                          reserved.ToString(true) +
+                          "; a newer sstferry may read this table");
   }
   const uint64_t size =
       sst::DecodeLittle32(bytes.data() + kMetaindexSizeOffset);

@@ -465,8 +465,9 @@ uint64_t MemoryOf(const ManifestFile& file) {
 
 Status ManifestTooLarge(uint64_t max_bytes) {
   return MakeStatus(EndState::kRefused,
-                    "MANIFEST: decoded, it needs more than " +
-                        std::to_string(max_bytes) + " bytes of memory");
+                    "MANIFEST: expected contents that need at most " +
+                        std::to_string(max_bytes) +
+                        " bytes of memory when decoded, found more");
 }
 
 Status DecodeVersionEdit(const Slice& record, VersionEdit* edit,

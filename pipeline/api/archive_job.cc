@@ -357,8 +357,9 @@ class Job : public ArchiveJob {
     report->warnings = summary.warnings;
     report->is_checked = summary.is_complete;
     if (!summary.not_kept.empty()) {
-      report->notes.push_back("the result of the check was not recorded for "
-                              "list, push, prune and remove: " +
+      report->notes.push_back("the result of this check was not stored in the "
+                              "archive, so list, push, prune and remove do not "
+                              "know it: " +
                               summary.not_kept);
     }
     report->check_status = status;
@@ -383,8 +384,9 @@ class Job : public ArchiveJob {
       DrillAndTell(archive, LogTimeText(RandomTimeOf(clear)),
                    &report->log_drill, nullptr, &status, report);
     } else if (has_log) {
-      report->notes.push_back("the log was not drilled up to a time, because "
-                              "each of its times is in two logs");
+      report->notes.push_back("the drill restored no time of the log, because "
+                              "each of its times is in two logs: a clock was "
+                              "wrong, or two followers ran at once");
     }
     if (!has_log || !report->drill->is_opened) {
       return status;
@@ -442,8 +444,8 @@ class Job : public ArchiveJob {
 
   static void AddNotCompared(const std::string& set, const std::string& why,
                              ArchiveReport* report) {
-    report->notes.push_back("the set " + set +
-                            " was not compared with a log: " + why);
+    report->notes.push_back("the drill did not compare the set " + set +
+                            " with an older set and its log: " + why);
   }
 
   // Finds the set that was pushed to the same log last before the set `newest`.
@@ -487,12 +489,14 @@ class Job : public ArchiveJob {
                              uint64_t there) {
       return MakeStatus(
           EndState::kCorrupt,
-          "the set " + drill.set + " with its log differs from the set " +
-              newest_drill.set + " at sequence " +
+          "two restores up to sequence " +
               std::to_string(newest_drill.sequence) +
-              ": " + what + ": " + std::to_string(here) + " against " +
+              " differ, one of the set " + drill.set +
+              " with its log, one of the set " + newest_drill.set + ": " +
+              what + ": " + std::to_string(here) + " in the first, " +
               std::to_string(there) +
-              "; push a new set, and keep both until you know which is right");
+              " in the second; push a new set, and keep both until you know "
+              "which is right");
     };
     if (drill.sequence != newest_drill.sequence) {
       return differs("sequence", drill.sequence, newest_drill.sequence);

@@ -28,7 +28,9 @@ Status PairFiles(const FileSet& left, const FileSet& right,
                  std::vector<FilePair>* pairs) {
   pairs->clear();
   if (left.content == Digest128() || right.content == Digest128()) {
-    return Differ("not all files have an identity by which they can be "
+    return Differ(std::string(left.content == Digest128() ? "the left"
+                                                          : "the right") +
+                  " side has files without an identity, by which they would be "
                   "paired");
   }
   if (!(left.content == right.content)) {

@@ -203,8 +203,7 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Returns the directory of replicas. Null if no directory is
-  // open.
+  // Returns the directory of replicas. Null if no directory is open.
   ReplicaTree* opened_tree() const {
     return tree_ != nullptr ? tree_.get() : looked_tree_.get();
   }
@@ -481,8 +480,9 @@ class FleetOperation : public Fleet {
     if (2 * gone > known) {
       return MakeStatus(EndState::kRefused,
                         std::to_string(gone) + " of " + std::to_string(known) +
-                            " databases have vanished, which is more than "
-                            "half");
+                            " databases have vanished from the source, which "
+                            "is more than half; if somebody removed them on "
+                            "purpose, move their replicas away yourself");
     }
     return Status::OK();
   }
@@ -784,7 +784,7 @@ class FleetOperation : public Fleet {
     }
     if (!may_move_.ok()) {
       return WithContext(may_move_, EndState::kRefused,
-                         "--delete: nothing was moved");
+                         "--delete moved no replica away");
     }
     const std::string suffix =
         OldDirectorySuffix(static_cast<uint64_t>(std::time(nullptr)));

@@ -184,7 +184,8 @@ class StandbyRounds : public RoundTarget {
     slot_.Cancel();
     if (pull_.log) {
       pull_.log(LogLevel::kInfo,
-                "abandons the cut in progress: another cut is required now");
+                "the follower abandons the cut in progress, because it needs "
+                "another cut now");
     }
   }
   void Renew() override { slot_.Renew(); }
@@ -464,7 +465,8 @@ class Follow : public StandbyJob {
         return Status::OK();
       }
       Log(LogLevel::kInfo,
-          std::string("takes a cut (") + CutReasonName(gap.reason) +
+          std::string("the follower needs a cut of the source (") +
+              CutReasonName(gap.reason) +
               (gap.note.empty() ? "" : ": ") + gap.note + ")");
       // round.end.judged describes the target's own records only if the source
       // has begun a new life. For any other cut, it includes records that the

@@ -248,9 +248,12 @@ class CutSource : public SetSource, public History {
     const uint64_t bytes_of_it = source_->set().files[index].file.bytes;
     if (bytes_of_it > kMaxKeptBytes) {
       return MakeStatus(EndState::kRefused,
-                        "cut: expected a MANIFEST and OPTIONS of at most " +
+                        "cut: expected a MANIFEST or OPTIONS file of at most " +
                             std::to_string(kMaxKeptBytes) +
-                            " bytes, found " + std::to_string(bytes_of_it));
+                            " bytes, found one of " +
+                            std::to_string(bytes_of_it) +
+                            "; when the application opens the database again, "
+                            "RocksDB begins a new MANIFEST");
     }
     std::string& kept = kept_[index];
     return ReadAll(index, [&kept](const Slice& piece) {
@@ -591,9 +594,10 @@ void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
   Log(LogLevel::kWarning,
       "this machine's clock says " + LogTimeText(now) + ", and the log " +
           LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
-          ": one of the clocks is or was wrong. A new log begins with a set. "
-          "Times up to " + LogTimeText(end_micros) +
-          " are ambiguous: to restore one, use @sequence:N or @SET+TIME");
+          ": one of the clocks is or was wrong. The follower does not continue "
+          "this log. Times up to " + LogTimeText(end_micros) +
+          " may be in two logs: to restore one, use @sequence:N or "
+          "@SET+TIME");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
@@ -606,7 +610,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
       writer_ = std::make_shared<LogWriter>(
           RandomSetId(), candidates_.front().head, candidates_.front().digest,
           WriterOptions());
-      Log(LogLevel::kInfo, "continues the log after " +
+      Log(LogLevel::kInfo, "the follower continues the log after " +
                                LogKeyText(candidates_.front().head.key));
       candidates_.clear();
     }
@@ -685,7 +689,7 @@ Status LogRounds::EndCandidate(const CutRequest& request) {
     const std::lock_guard<std::mutex> lock(mu_);
     candidate = candidates_.front();
   }
-  Log(LogLevel::kInfo, "cannot continue the log after " +
+  Log(LogLevel::kInfo, "the follower cannot continue the log after " +
                            LogKeyText(candidate.head.key) + " (" +
                            CutReasonName(request.reason) + ")");
   LogWriter ends(RandomSetId(), candidate.head, candidate.digest,
@@ -771,7 +775,8 @@ Status LogRounds::Cut(const CutRequest& request) {
       pinned = EndLog(log,
                       standing == Standing::kNotHeld ? CutReason::kNotHeld
                                                      : CutReason::kNewLife,
-                      "the next set does not show that it continues this log");
+                      "the source's files do not show that its next set "
+                      "continues this log");
     }
   }
   const std::lock_guard<std::mutex> lock(mu_);

@@ -83,13 +83,13 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
   }
   const std::string& name = copy.families_only_here.front();
   const size_t others = copy.families_only_here.size() - 1;
-  return "a repair keeps column family '" +
+  return "a refresh keeps column family '" +
          KeyToText(rocksdb::Slice(name.data(),
                                   std::min(name.size(), kMaxShownKeyBytes))) +
          "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
-         ", which only " + copy_label + " has: " +
-         Refresh(copy, origin, " --drop-missing") +
-         " drops what the source does not have";
+         ", which only " + copy_label +
+         " has; to drop what the source does not have, run " +
+         Refresh(copy, origin, " --drop-missing");
 }
 
 // If the side was promoted, returns the start of a sentence about this; else

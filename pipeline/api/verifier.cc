@@ -110,7 +110,10 @@ Status Verifier::OpenSides() {
 
 Status Verifier::MatchFiles() {
   if (!left_.plan.clone.has_value() || !right_.plan.clone.has_value()) {
-    return MakeStatus(EndState::kRefused, "one side does not report its files");
+    return MakeStatus(EndState::kRefused,
+                      std::string(left_.plan.clone.has_value() ? "the right"
+                                                               : "the left") +
+                          " side does not report its files");
   }
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }

@@ -170,10 +170,10 @@ Status FindArchives(ObjectStore* store, std::set<std::string>* names) {
     return bytes <= kMaxNamesBytes
                ? StoreResult()
                : StoreError(StoreCode::kDamaged,
-                            store->place() + ": expected names of archives "
-                                             "that take at most " +
+                            store->place() + ": expected archives whose names "
+                                             "take at most " +
                                 std::to_string(kMaxNamesBytes) +
-                                " bytes, found more");
+                                " bytes in all, found more");
   };
   return ListPages(store, "", kMaxArchiveObjects, take).status;
 }
@@ -227,8 +227,11 @@ Status Archive::Now(uint64_t* seconds) const {
   return *seconds <= kMaxArchiveSeconds
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          store_->place() + ": the store's clock is at " +
-                              std::to_string(now));
+                          store_->place() +
+                              ": expected the store's clock at most " +
+                              std::to_string(kMaxArchiveSeconds) +
+                              " s after 1970, found " + std::to_string(now) +
+                              " s; correct that clock");
 }
 
 Status Archive::ListSets(std::vector<FoundSet>* sets,

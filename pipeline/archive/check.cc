@@ -349,7 +349,8 @@ Status Checker::KeepFindings() {
   // objects and would not find the same faults.
   if (put.code == StoreCode::kDenied && summary_->read_parts > 1) {
     forgets_ = WithContext(put.status, EndState::kDenied,
-                           "a check of a part must keep what it finds");
+                           "a check that reads a part of the archive needs the "
+                           "right to store what it finds");
   }
   summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
   return Status::OK();

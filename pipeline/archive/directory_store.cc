@@ -596,11 +596,11 @@ StoreResult DirectoryStore::GetUnproven(const GetRequest& request,
   if (n > left || (!request.bytes.has_value() && n > request.max_bytes)) {
     return StoreError(
         StoreCode::kDamaged,
-        what + ": expected " +
+        what + ": expected a file of " +
             (request.bytes.has_value()
                  ? std::to_string(request.offset + n) + " bytes or more"
                  : "at most " + std::to_string(request.max_bytes) + " bytes") +
-            ", found " + std::to_string(object_bytes));
+            ", found one of " + std::to_string(object_bytes));
   }
   std::string buffer(std::min<uint64_t>(n, kFilePieceBytes), '\0');
   for (uint64_t at = 0; at < n;) {

@@ -239,9 +239,11 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   }
   if (!head->refuses_old_signatures) {
     notes->push_back(
-        is_signed ? "the store accepts signatures that are 16 minutes old: the "
-                    "grace is at least 24 hours"
-                  : "in a directory, the grace is at least 24 hours");
+        is_signed ? "the store accepts signatures that are 16 minutes old, so "
+                    "prunes must wait at least 24 hours (the grace) before "
+                    "they delete what they marked"
+                  : "in a directory, prunes must wait at least 24 hours (the "
+                    "grace) before they delete what they marked");
   }
   if (!deleted.ok()) {
     notes->push_back("this account cannot delete objects, so it cannot prune; "

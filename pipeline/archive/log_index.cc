@@ -47,7 +47,8 @@ Status TryHead(const Archive& archive, const std::string& name,
   if (head_bytes > info.bytes) {
     return MakeStatus(EndState::kCorrupt,
                       "expected a head of " + std::to_string(head_bytes) +
-                          " bytes, found " + std::to_string(info.bytes));
+                          " bytes, found an object of " +
+                          std::to_string(info.bytes));
   }
   if (head_bytes > bytes->size()) {
     RETURN_IF_ERROR(GetStart(store, name, head_bytes, bytes).status);

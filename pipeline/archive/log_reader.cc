@@ -42,7 +42,11 @@ class PieceSource : public ByteSource {
       RETURN_IF_ERROR(fill_(offset, n, &piece_));
     }
     if (offset - begin_ + n > piece_.size()) {
-      return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
+      return MakeStatus(EndState::kCorrupt,
+                        "WAL of a set or its log: expected bytes up to byte " +
+                            std::to_string(offset + n) +
+                            ", found none from byte " +
+                            std::to_string(begin_ + piece_.size()) + " on");
     }
     // Copies the bytes, because the next Read() may replace `piece_`.
     scratch->assign(piece_, static_cast<size_t>(offset - begin_), n);
@@ -346,7 +350,8 @@ Status LogTail::CheckLink(size_t at) const {
     return Amiss(at, std::string("expected a segment that is ") +
                          (set_.is_sealed ? "sealed, as " : "not sealed, as ") +
                          SetNameText(set_.name) +
-                         " is, found one that is not");
+                         (set_.is_sealed ? " is, found an unsealed one"
+                                         : " is, found a sealed one"));
   }
   if (head.begin.manifest_number != base_.manifest_number ||
       head.begin.manifest_bytes > base_.manifest_bytes) {
@@ -371,9 +376,9 @@ Status LogTail::CheckLink(size_t at) const {
   }
   return head.begin == before.head.end()
              ? Status::OK()
-             : Amiss(at, "expected the segment to begin at the end of " +
+             : Amiss(at, "expected a segment that begins at the end of " +
                              LogKeyText(before.head.key) +
-                             ", found another position");
+                             ", found one that begins elsewhere");
 }
 
 Status LogTail::AddPayload(size_t at, uint64_t bytes) {

@@ -349,7 +349,8 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
              ? MakeStatus(EndState::kBusy,
                           store->Describe(key) +
                               ": expected no object, or the one that this "
-                              "follower put, found another one")
+                              "follower put, found one that differs or cannot "
+                              "be read")
              : put.status;
 }
 

@@ -135,7 +135,12 @@ bool PartialFile::Has(const ByteSpan& span) const {
 Status PartialBlobFile::FetchEnds(const SetReader::Cancelled& cancelled) {
   const uint64_t size = file().file.bytes;
   if (size < kBlobHeaderBytes + kBlobFooterBytes) {
-    return reader()->Lost(file(), "expected a header and a footer");
+    return reader()->Lost(file(),
+                          "expected at least " +
+                              std::to_string(kBlobHeaderBytes +
+                                             kBlobFooterBytes) +
+                              " bytes for a header and a footer, found " +
+                              std::to_string(size));
   }
   const uint64_t footer_at = size - kBlobFooterBytes;
   std::string header;

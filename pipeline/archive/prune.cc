@@ -324,7 +324,8 @@ Status Pruner::ChooseStaying(const InUse& use, const Marked& marked,
   // mark names.
   for (auto set = use.sets.rbegin(); set != use.sets.rend(); ++set) {
     if (set->told.is_whole) {
-      staying->sets.emplace(set->name(), "all newer whole sets are marked");
+      staying->sets.emplace(set->name(),
+                            "all newer whole sets are marked for deletion");
       if (marked.sets.count(set->name()) == 0) {
         break;
       }
@@ -850,16 +851,17 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   const bool reads_intent = has_intent && intent.ok();
   if (!has_mark && !has_intent) {
     return MakeStatus(EndState::kRefused,
-                      store_->place() + ": expected a set, a mark or an intent "
-                                        "with the id " + ToHex(id) +
+                      store_->place() +
+                          ": expected a set, a prune's mark for deletion or a "
+                          "push's intent with the id " + ToHex(id) +
                           ", found none");
   }
   if (reads_mark || reads_intent) {
     return MakeStatus(
         EndState::kRefused,
         store_->Describe(reads_mark ? MarkKey(id) : IntentKey(id)) +
-            ": expected an unreadable object, found a readable one, which a "
-            "prune removes after the grace");
+            ": remove deletes such an object only if it cannot be read, but "
+            "this one can be read; a prune removes it after the grace");
   }
   if (has_intent) {
     // Deleting an intent is safe. An intent only prevents prunes from marking

@@ -177,9 +177,10 @@ Status Pusher::Overtaken(const std::string& what) const {
 Status Pusher::FoundWrong(const std::string& key) const {
   return MakeStatus(EndState::kBusy,
                     store_->Describe(key) +
-                        ": a check found this object wrong while the push "
-                        "ran, or what it found cannot be read; nothing was "
-                        "committed, and another push uploads it again",
+                        ": while this push ran, a check found this object "
+                        "wrong, or left findings that this push cannot read; "
+                        "nothing was committed, and another push uploads the "
+                        "object again",
                     "sstferry archive push SOURCE " +
                         ShellWord(store_->place()));
 }
@@ -784,7 +785,8 @@ Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
     return Status::OK();
   }
   return put.code == StoreCode::kSignatureRefused
-             ? Overtaken("the store refused to commit so late")
+             ? Overtaken("the store refused the commit, because the time of "
+                         "its signature is too far from the store's time")
              : put.status;
 }
 

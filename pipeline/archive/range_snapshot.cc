@@ -325,8 +325,8 @@ Status RangeSnapshot::TakeCopy(const SnapshotOptions& options) {
     // that readers seek would be unknown, too.
     return OnlyAsFiles(
         EndState::kRefused,
-        "no part of the set can be read, because a column family that was not "
-        "selected cannot be opened here: " + read_only_reason());
+        "this set cannot be restored in part, because a column family that was "
+        "not selected cannot be opened here: " + read_only_reason());
   }
   return ReadFlushedTables();
 }

@@ -176,9 +176,10 @@ Status SealedFile::SealChunk(uint64_t number) {
   const auto [seen, is_new] = seen_.emplace(number, digest);
   if (!is_new && seen->second != digest) {
     return MakeStatus(EndState::kSourceError,
-                      "push: bytes at " + std::to_string(at) +
-                          " of a file changed between two reads; check the "
-                          "disk of the source");
+                      "push: the source read the bytes at " +
+                          std::to_string(at) +
+                          " of a file twice, and returned different ones; "
+                          "check its disk");
   }
   if (number == digested_) {
     units_.Add(plain);

@@ -198,10 +198,9 @@ rocksdb::Status CheckWriterIsHere(const std::string& dir) {
   }
   return MakeStatus(
       EndState::kRefused,
-      dir + " is on a network file system: expected a LOCK that nobody or a "
-            "process of this machine holds, found one " +
-          (is_known ? "of a process that is not known here"
-                    : "whose holder cannot be asked for") +
+      dir + " is on a network file system, and " +
+          (is_known ? "a process that this machine does not know holds its LOCK"
+                    : "it is unknown whether a process holds its LOCK") +
           "; what another machine writes arrives here late and in another "
           "order: run sstferry where the application runs (if that is another "
           "container of this machine, in its PID namespace), or copy the "

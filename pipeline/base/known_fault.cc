@@ -27,8 +27,8 @@ Status ReadKnownFault(const std::string& dir, HealthFile* health) {
     *health = HealthFile();
     health->fault = ReplicaFault::kDamaged;
     health->what =
-        path + " cannot be read: " +
-        (status.ok() ? "the record names no fault" : MessageOf(status));
+        path + (status.ok() ? " is the record of a fault, but names none"
+                            : " cannot be read: " + MessageOf(status));
   }
   return Status::OK();
 }

@@ -112,9 +112,9 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
   return lstat(path.c_str(), &info) == 0 || errno != ENOENT
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          path + ": missing, although each cut writes it: a "
-                                 "fault of the standby was found and could not "
-                                 "be recorded");
+                          path + ": expected this file, which each cut writes, "
+                                 "found none: sstferry removes it if it finds "
+                                 "a fault of the standby and cannot record it");
 }
 
 Status FindStandbyFault(rocksdb::FileSystem* file_system,

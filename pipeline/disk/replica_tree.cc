@@ -53,8 +53,8 @@ bool HasCurrent(int directory) {
 Status DamagedRecord(const std::string& path, const std::string& why) {
   return MakeStatus(EndState::kCorrupt,
                     path + ": expected the record of earlier runs, found " +
-                        why + "; remove it, and the next run starts counting "
-                              "again");
+                        why + "; remove it: the next run then counts anew in "
+                              "how many runs each database was missing");
 }
 
 // Returns OK if there was no error, or if the path does not exist.
@@ -218,7 +218,7 @@ Status ReplicaTree::OpenParent(const std::string& name, bool make,
       return !make && error == ENOENT
                  ? Status::OK()
                  : TreeError("expected a directory and no link in the path of "
-                             "a replica, found",
+                             "a replica, but cannot open",
                              path, error);
     }
     if (HasCurrent(below.get())) {
@@ -240,8 +240,8 @@ Status ReplicaTree::Prepare(const std::string& name, bool* exists) {
   RETURN_IF_ERROR(OpenParent(name, /*make=*/true, &parent));
   const Descriptor own = OpenDirectoryIn(parent.get(), NameIn(name));
   if (!own.is_open() && errno != ENOENT) {
-    return TreeError("expected a directory and no link, found", PathOf(name),
-                     errno);
+    return TreeError("expected a directory and no link, but cannot open",
+                     PathOf(name), errno);
   }
   *exists = own.is_open() && HasCurrent(own.get());
   return Status::OK();
@@ -436,7 +436,8 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
   const std::string last = NameIn(name);
   const Descriptor own = OpenDirectoryIn(parent.get(), last);
   if (!own.is_open() && errno != ENOENT) {
-    return TreeError("expected a directory and no link, found", path, errno);
+    return TreeError("expected a directory and no link, but cannot open", path,
+                     errno);
   }
   std::unique_ptr<Workspace> unfinished;
   RETURN_IF_ERROR(ClearUnfinished(path, own.is_open(), log, &unfinished));

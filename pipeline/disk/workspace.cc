@@ -332,8 +332,10 @@ Status Workspace::CheckLayer() const {
   }
   if (rename(target_dir_.c_str(), dir_.c_str()) == 0) {
     return MakeStatus(EndState::kInternal,
-                      "target " + target_dir_ + ": the file system renamed it "
-                      "to " + dir_ + ", which has files; move it back");
+                      "target " + target_dir_ +
+                          ": a test whether it can be renamed moved it to " +
+                          dir_ + ", although that directory has files; move "
+                          "it back");
   }
   return errno != EXDEV
              ? Status::OK()
@@ -471,11 +473,12 @@ Status Workspace::RefuseNonEmpty() {
       return status;
     }
     if (!id.empty()) {
-      found = " is complete: transfer " + id + " filled it and ended before "
-              "it had removed " + dir_;
+      found = " is complete (transfer " + id +
+              " filled it, but ended before it had removed " + dir_;
       status = RemoveWorkspace();
-      found += status.ok() ? ", which this command removed"
-                           : " (" + MessageOf(status) + ")";
+      found += status.ok() ? ", which this command removed)"
+                           : ", which this command cannot remove: " +
+                                 MessageOf(status) + ")";
     }
   }
   if (!HoldsDatabase(target_dir_)) {

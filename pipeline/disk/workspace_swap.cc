@@ -130,8 +130,9 @@ Status Workspace::LeftToSwap() const {
   return MakeStatus(EndState::kRefused,
                     "target " + target_dir_ + ": the swap of transfer " +
                         swap_.transfer_id +
-                        " was interrupted before its --after-swap; only the "
-                        "same swap completes it");
+                        " was interrupted; run the same swap again" +
+                        (swap_.has_after_swap ? ", with its --after-swap"
+                                              : ""));
 }
 
 Status Workspace::CheckMayComplete(bool has_after_swap) const {

@@ -164,7 +164,8 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
   RETURN_IF_ERROR(FindStandbyEnd(options_.file_system.get(), new_dir, &last));
   *end = {last.wal_number, last.wal_bytes};
   if (last.wal_number == 0) {
-    return NotAudited("the cut has no WAL, which would say where it ends");
+    return NotAudited("the cut has no WAL, so it is unknown at which record it "
+                      "and the standby would be compared");
   }
   if (cut.manifest_number != standby.record().manifest_number) {
     return NotAudited("the source has begun another MANIFEST");
@@ -191,8 +192,8 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
     }
     if (Clock::now() >= until || (stopped_ && stopped_())) {
       return NotAudited(
-          has_records ? "the source did not classify the newest records of the "
-                        "MANIFEST in time"
+          has_records ? "the source did not report in time whether the newest "
+                        "records of its MANIFEST are flushes or compactions"
                       : "the standby did not reach the cut's end in time");
     }
     std::this_thread::sleep_for(kLook);

@@ -558,8 +558,8 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
     }
     if (torn_wal != 0) {
       return MakeStatus(EndState::kCorrupt,
-                        "expected no records, because " + WalName(torn_wal) +
-                            " ends with other bytes, found some");
+                        "expected no records after the torn end of " +
+                            WalName(torn_wal) + ", found some");
     }
     wals->end.last_sequence = std::max(wals->end.last_sequence,
                                        wals->continuity->last_sequence());
@@ -1179,8 +1179,8 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   }
   if (is_due && !*proven) {
     return MakeStatus(EndState::kSourceError,
-                      "the source's history differs from the standby's, so a "
-                      "new cut is needed (new-life)");
+                      "nothing shows that the source has everything that the "
+                      "standby has, so a new cut is needed (new-life)");
   }
   return Status::OK();
 }
@@ -1559,8 +1559,9 @@ Status Standby::Carry(const std::string& new_dir) {
     if (is_before_others) {
       return MakeStatus(EndState::kSourceError,
                         to + ": expected the " + std::to_string(bytes) +
-                            " bytes of the standby's copy, because a later WAL "
-                            "exists, found " + std::to_string(bytes_there) +
+                            " bytes that the standby has of this WAL, because "
+                            "the cut has a later one, found " +
+                            std::to_string(bytes_there) +
                             "; the source was reopened meanwhile");
     }
     if (there.contains(wal->first)) {

@@ -85,8 +85,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
     if (FromMap({{name, value}}, &next, /*lenient=*/true).ok()) {
       *out = next;
       AddNote(notes, where + ": option " + Quoted(name) +
-                         ": only members that this RocksDB knows are used "
-                         "here");
+                         ": this process ignores the members of its value "
+                         "that this RocksDB does not know");
       return Status::OK();
     }
   }
@@ -96,8 +96,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
                        what + ": expected a value known to this RocksDB, "
                               "found " + Quoted(value));
   }
-  AddNote(notes, what + " was left out here: this RocksDB does not accept " +
-                     Quoted(value));
+  AddNote(notes, what + " is not used by this process: this RocksDB does not "
+                        "accept " + Quoted(value));
   return Status::OK();
 }
 
@@ -239,9 +239,9 @@ class FamilyBuilder {
     }
     if (options.preclude_last_level_data_seconds != 0) {
       AddNote(&out_->advice,
-              where_ + ": recent entries are in the last level, from which "
-                       "preclude_last_level_data_seconds would keep them; a "
-                       "clone keeps the ages");
+              where_ + ": all entries arrive in the last level, also recent "
+                       "ones, which preclude_last_level_data_seconds would "
+                       "keep out of it; a clone keeps the ages");
     }
   }
 

@@ -290,7 +290,7 @@ Status CheckObject(const Slice& value, const OptionRule& rule, std::string* id,
   if (value.starts_with("{")) {
     RETURN_IF_ERROR(SplitMembers(value, &parts));
     if (parts.empty() || parts.front().name != "id") {
-      return Unexpected("an object's id first", value);
+      return Unexpected("the name of an object, or {id=NAME;...}", value);
     }
     *id = parts.front().value;
     parts.erase(parts.begin());
@@ -369,7 +369,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
                          here + ": " + MessageOf(s));
     }
     if (!s.ok()) {
-      AddNote(notes, here + " was left out here: " + MessageOf(s));
+      AddNote(notes, here + " is not used by this process: " + MessageOf(s));
       continue;
     }
     (*accepted)[option.name] = std::move(value);

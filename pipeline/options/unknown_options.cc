@@ -115,8 +115,8 @@ std::string UnknownOptionsNote(const UnknownOptions& unknown) {
   }
   return "OPTIONS: this sstferry does not know " +
          std::to_string(unknown.count) +
-         (unknown.count == 1 ? " option and what it changes:"
-                             : " options and what they change:") +
+         (unknown.count == 1 ? " option, nor what it changes:"
+                             : " options, nor what they change:") +
          list +
          "; a newer sstferry may know them";
 }

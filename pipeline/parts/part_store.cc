@@ -319,8 +319,8 @@ class PartStore::Builder : public ChunkSink {
     if (chunk_ != nullptr && !chunk_->end) {
       chunk_->abandoned =
           has_no_room_ ? MakeStatus(EndState::kDeadPeer,
-                                    "spool: the disk is full, and the "
-                                    "chunk is too large for memory")
+                                    "spool: the source's disk is full, and the "
+                                    "chunk is too large to stay in memory")
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }

@@ -403,10 +403,10 @@ Status CloneTarget::ChooseNewId() {
   if (!read.ok()) {
     return MakeStatus(EndState::kRefused,
                       "target " + target +
-                          ": a refresh keeps its database id, which cannot be "
-                          "read: " + SentenceOf(read) +
-                          "; a swap gives it a new id, which its own replicas "
-                          "do not know",
+                          ": a refresh keeps the database id of the target, "
+                          "but cannot read it: " + SentenceOf(read) +
+                          "; a swap gives the database a new id, which "
+                          "replicas of it do not know",
                       SwapCommand(options()));
   }
   new_id_ = id;

@@ -146,9 +146,9 @@ Status SpendFirstSequence(rocksdb::DB* db,
   if (family == nullptr) {
     return MakeStatus(EndState::kRefused,
                       "target " + db->GetName() +
-                          ": its last sequence is 0, and none of its table "
-                          "formats supports the range deletion that would "
-                          "raise it; only a swap can refresh it");
+                          ": its last sequence number is 0; a refresh raises "
+                          "it with a range deletion, which none of its table "
+                          "formats supports; only a swap can refresh it");
   }
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);

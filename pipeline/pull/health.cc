@@ -104,10 +104,10 @@ Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
     removed = SyncDirectory(file_system, dir);
   }
   return WithContext(status, EndStateOf(status),
-                     "cannot record the fault of " + dir + " (" +
+                     "could not record that " + dir + " has a fault (" +
                          fault->what + ")" +
                          (removed.ok() ? ""
-                                       : ", nor remove " +
+                                       : ", nor mark this by removing " +
                                              std::string(kLastTransferName)));
 }
 

@@ -60,8 +60,8 @@ class Reader {
     JournalTransfer same = head;
     same.command_line = state_->head.command_line;
     if (has_transfer_ && (!head_is_whole() || same != state_->head)) {
-      return Contradiction(record, "expected the transfer of the first "
-                                   "record, after a complete plan");
+      return Contradiction(record, "expected the same transfer as in the first "
+                                   "record, and a complete plan before it");
     }
     has_transfer_ = true;
     state_->head = std::move(head);

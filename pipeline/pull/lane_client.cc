@@ -329,7 +329,8 @@ Status LaneClient::EndUnproven(const Status& status) {
   }
   if (state_->log) {
     state_->log(LogLevel::kWarning,
-                "comparing a part again, with all of its entries sent: " +
+                "comparing a part with the source's again, this time with all "
+                "of its entries: " +
                     MessageOf(status));
   }
   Asked next = TakeFront();

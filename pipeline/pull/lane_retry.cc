@@ -68,8 +68,8 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
     good_bytes_ = 0;
     if (tries_ >= kMaxTries) {
       return WithContext(status, EndState::kCorrupt,
-                         what_ + ": tried " + std::to_string(tries_) +
-                             " times");
+                         what_ + ": each of " + std::to_string(tries_) +
+                             " tries failed");
     }
   }
   if (losses_ >= kMaxLosses) {

@@ -35,7 +35,8 @@ Status PlanReceiver::CheckTransfer() {
   asks_again_at_.reset();
   if (transfer_id_.has_value() && opened.transfer_id != *transfer_id_) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the source answered with another transfer");
+                      "the source opened another transfer than the one that "
+                      "this pull had begun");
   }
   transfer_id_ = opened.transfer_id;
   source_resumed_ = opened.resumed;

@@ -118,7 +118,8 @@ Status CheckSamePlan(const Plan& plan, const JournalState& unfinished) {
       plan.Digest() == unfinished.plan.Digest();
   return same ? Status::OK()
               : MakeStatus(EndState::kSnapshotGone,
-                           "the source resumed the transfer with another plan");
+                           "the source resumed the transfer, but its plan "
+                           "differs from the one that this pull recorded");
 }
 
 bool SurvivedReboots(const JournalTransfer& head) {

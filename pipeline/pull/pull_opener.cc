@@ -453,8 +453,9 @@ Status PullOpener::AdoptUnfinished() {
   RETURN_IF_ERROR(work_->ReopenJournal());
   if (unfinished.complete && received.chunks_lost > 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "a complete pull lost " +
-                          std::to_string(received.chunks_lost) + " chunks");
+                      "all chunks had arrived, but " +
+                          std::to_string(received.chunks_lost) +
+                          " of them are now missing or damaged");
   }
   OpenStore();
   {

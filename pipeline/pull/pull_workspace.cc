@@ -123,8 +123,8 @@ Status PullWorkspace::JudgeUnfinished() {
   // no pull resumes it. Keep the received files, because a follower has no
   // option --restart.
   if (head.mode == kCloneMode && target_->mode() == std::string(kFollowMode)) {
-    DropUnfinished("starting over with the files that the unfinished pull had "
-                   "received: they become a standby");
+    DropUnfinished("starting over to make a standby, which takes the files "
+                   "that the unfinished pull had received");
     KeepReceived();
     return Status::OK();
   }
@@ -150,9 +150,10 @@ Status PullWorkspace::JudgeUnfinished() {
   }
   is_resuming_ = target_->IsAsLeft(unfinished_);
   if (!is_resuming_ && target_->reuse() != nullptr) {
-    DropUnfinished("starting over with the files that were received, since "
-                   "files were linked from a directory that is no longer the "
-                   "same, or for another owner or other permissions");
+    DropUnfinished("starting over with the files that were received, since the "
+                   "directory from which files were linked was removed, "
+                   "replaced or refreshed, or new files get another owner or "
+                   "other permissions");
     KeepReceived();
   } else if (!is_resuming_) {
     DropUnfinished("starting over, since the target, or the directory from "

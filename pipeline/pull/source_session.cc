@@ -58,7 +58,7 @@ Status CheckTotals(const Finish& ours, const Finish& theirs) {
     if (!(ours.families[i] == theirs.families[i])) {
       return MakeStatus(EndState::kCorrupt,
                         "totals of column family " + std::to_string(i) +
-                            ": expected " +
+                            " differ from the source's: expected " +
                             std::to_string(theirs.families[i].entries) +
                             " entries, found " +
                             std::to_string(ours.families[i].entries));

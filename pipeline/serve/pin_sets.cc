@@ -118,9 +118,12 @@ void PinSets::Pin(const std::vector<PinWish>& wishes, const PeerIdentity* peer,
   for (size_t i = 0; i < count; ++i) {
     if (!wishes[i].problem.empty() || !is_room) {
       results[i] = MakeStatus(
-          EndState::kBusy, !is_room ? "the source's limit of pinned "
-                                      "databases is reached"
-                                    : wishes[i].problem);
+          EndState::kBusy,
+          !is_room ? "the source would hold more than " +
+                         std::to_string(kMaxServedDatabases) +
+                         " pinned databases; try again when other pulls have "
+                         "ended"
+                   : wishes[i].problem);
     } else if (wishes[i].database.db != nullptr) {
       results[i] = MakeStatus(EndState::kRefused,
                               "the application has the database open in the "

@@ -164,8 +164,8 @@ Status SharedSnapshot::Take() {
 Status SharedSnapshot::TakeAdopted() {
   if (adopted_dir_ == nullptr) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "an earlier attempt to open the retained snapshot "
-                      "failed");
+                      "the retained snapshot cannot be opened again, because "
+                      "an earlier attempt failed");
   }
   RetainedState state;
   state.sequence = adopted_->snapshot_sequence;

@@ -82,8 +82,9 @@ void SnapshotStore::Start() {
     const Status started = StartThread([this] { TickLoop(); }, &ticker_);
     if (!started.ok()) {
       Log(LogLevel::kWarning,
-          "snapshots are retained until the next start, because their "
-          "leases cannot expire: " + MessageOf(started));
+          "before the next start, no snapshot is removed when its time ends "
+          "(--snapshot-ttl, --share-snapshots) or when space is short "
+          "(--min-free): " + MessageOf(started));
     }
   }
 }
@@ -307,8 +308,8 @@ void SnapshotStore::RemoveLeftovers() {
         leased_.rules());
     const std::string failure = status.ok() ? "" : MessageOf(status);
     if (!status.ok() && failure != failed_sweeps_[parent]) {
-      Log(LogLevel::kWarning, "leftover snapshots in " + parent + ": " +
-                                  failure);
+      Log(LogLevel::kWarning, "cannot remove all leftover snapshots in " +
+                                  parent + ": " + failure);
     }
     failed_sweeps_[parent] = failure;
   }

@@ -122,7 +122,8 @@ Status Transfer::PinOnce() {
       shared->adopted()->transfer_id == id_ &&
       !(plan_->Digest() == shared->adopted()->plan)) {
     status = MakeStatus(EndState::kSnapshotGone,
-                        "the snapshot's plan differs from the earlier one");
+                        "the plan of the retained snapshot differs from the "
+                        "one that was recorded with it");
   }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
@@ -170,9 +171,9 @@ Status Transfer::CheckSame(const OpenRequest& request,
                            const Hello& target) const {
   const auto differs = [](const std::string& field) {
     return MakeStatus(EndState::kRefused,
-                      "resume: " + field +
-                          ": expected the value that the transfer was opened "
-                          "with, found another value");
+                      "resume: the target asks with another " + field +
+                          " than when the transfer was opened; --restart "
+                          "begins a new transfer");
   };
   constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureMarkedBlocks;
   if (request.database != request_.database) return differs("database");

@@ -188,9 +188,9 @@ Status TransferPlanner::CheckIngestsBehind(
              ? Status::OK()
              : OnlyAsFiles(EndState::kRefused,
                            where + ": according to its OPTIONS (" + option +
-                               "), the application ingests older data, which "
-                               "deletions must hide, but chunks have no "
-                               "deletions");
+                               "), the application may ingest older data, "
+                               "which existing deletions must hide, but chunks "
+                               "do not have these deletions");
 }
 
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {

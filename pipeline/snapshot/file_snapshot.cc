@@ -53,9 +53,10 @@ Status CheckTrackedWals(const ManifestState& manifest,
       return MakeStatus(EndState::kCorrupt,
                         CloneFileName(file) + ": the MANIFEST says that " +
                             std::to_string(tracked->second) +
-                            " bytes were synced, found damage at byte " +
+                            " bytes were synced, but only the first " +
                             std::to_string(file.bytes) +
-                            "; --method ingest sends what recovery can read");
+                            " are readable; --method ingest sends the entries "
+                            "that RocksDB's recovery can read");
     }
   }
   return Status::OK();
@@ -92,8 +93,8 @@ Status CheckClonable(const std::string& directory, const ManifestState& state) {
     if (std::filesystem::exists(directory + "/" + name, error)) {
       return MakeStatus(EndState::kRefused,
                         directory + "/" + name +
-                            ": a clone has RocksDB's own files only, and "
-                            "this directory holds values");
+                            ": this directory holds values of BlobDB or "
+                            "Titan, and a clone has RocksDB's own files only");
     }
   }
   uint64_t count = 0;

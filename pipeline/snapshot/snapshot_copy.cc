@@ -374,8 +374,8 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
         "at the source");
   }
   if (plan.read_only) {
-    notes->push_back("opened read-only, WAL entries stay in memory: " +
-                     plan.read_only_reason);
+    notes->push_back("the snapshot was opened read-only, so the entries of its "
+                     "WALs stay in memory: " + plan.read_only_reason);
   }
   NoteUnknownOptions(facts->options_text, notes);
   return Status::OK();

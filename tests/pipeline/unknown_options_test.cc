@@ -92,7 +92,7 @@ TEST_CASE(
   const UnknownOptions unknown = FindUnknownOptions(text);
   REQUIRE(unknown.count == 5);
   REQUIRE(UnknownOptionsNote(unknown) ==
-          "OPTIONS: this sstferry does not know 5 options and what they "
+          "OPTIONS: this sstferry does not know 5 options, nor what they "
           "change: 'swarm_mode' = 'on' (the database), 'shape_of_a_fork' = "
           "'round' (column family 'users'), 'wal_dir' = 'of the database "
           "alone' (column family 'users'), 'compression_opts.hive' = '3' "

@@ -215,8 +215,8 @@ TEST_CASE("An option that permits one act is refused in a config file",
   const ScratchDir dir;
   std::ofstream(dir / "config") << "dir = '/d'\nadopt = true\n";
   const std::string refused = "--config " + (dir / "config") +
-                              ": line 2: adopt: expected on the command line "
-                              "only";
+                              ": line 2: adopt: expected this option on the "
+                              "command line, not in this file";
   PullArguments pull;
   FollowArguments follow;
   ArchiveArguments archive;
@@ -279,7 +279,8 @@ TEST_CASE("The error for an unknown option lists the nearest options",
   REQUIRE(Sentence(config("--verify = true\n")) ==
           file + "line 1: --verify: unknown option; did you mean verify?");
   REQUIRE(Sentence(config("config = 'x'\n")) ==
-          file + "line 1: config: expected on the command line only");
+          file + "line 1: config: expected this option on the command line, "
+                 "not in this file");
   for (const std::string line : {"[]", "= 3", "lanes", "lanes = x"}) {
     REQUIRE(Sentence(config(line)).starts_with(file + "line 1: not TOML: "));
   }

@@ -296,7 +296,7 @@ TEST_CASE("A planned move uses only the current answers of the source",
     world.CloseSource();
     AwaitClosed(dir, true);
     world.OpenSource();  // its recovery writes a table, which is sent slowly
-    REQUIRE(follower.WaitForErr("takes a cut (new-life",
+    REQUIRE(follower.WaitForErr("needs a cut of the source (new-life",
                                std::chrono::minutes(1)));
     const json status = Ran({"status", dir})["standby"];
     INFO(status.dump());
@@ -437,8 +437,8 @@ TEST_CASE("promote refuses a damaged standby, and a new follow repairs it",
   Process follower(Sstferry({"follow", world.source_dir(), dir}));
   // The source cannot continue from a truncated WAL, hence the other reason.
   const std::string reason = damage == "wal" ? "not-held" : "damage";
-  REQUIRE(follower.WaitForErr("takes a cut (" + reason + ": " + dir +
-                                 ": it is known to be damaged (",
+  REQUIRE(follower.WaitForErr("needs a cut of the source (" + reason + ": " +
+                                 dir + ": it is known to be damaged (",
                              std::chrono::minutes(1)));
   json mended;
   const auto has_cut = [&] {

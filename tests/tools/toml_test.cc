@@ -73,7 +73,8 @@ TEST_CASE("An error in a TOML file is reported with its line and the nearest "
   REQUIRE(Refused(db + "max-lanes = 2.5\n")
               .starts_with("line 2: max-lanes: expected text"));
   REQUIRE(Refused(db + "config = \"x\"\n")
-              .starts_with("line 2: config: expected on the command line"));
+              .starts_with("line 2: config: expected this option on the "
+                           "command line"));
   REQUIRE(Refused(db + "max-lanes = \n").starts_with("line 2: not TOML: "));
   REQUIRE(Refused(db + "[:x\n").starts_with("line 2: not TOML: "));
   REQUIRE(Refused("[[database]]\nname = \"a\"\ndirectory = \"/x\"\n"

@@ -153,14 +153,14 @@ TEST_CASE("A refresh of an open replica at sequence 0 loses no entry during "
       const Ferried ended =
           RefreshOpen(dir / "source", &db, {"default"}, options);
       REQUIRE_OK(ended.status);
-      REQUIRE(ended.notes_mention("sequence 0"));
+      REQUIRE(ended.notes_mention("sequence number 0"));
       REQUIRE(db->GetLatestSequenceNumber() > 0);
     }
     ExpectSameEntries(dir / "source", dir / "target");
     // A second refresh has nothing to mend and says nothing about it.
     const Ferried again = Refresh(dir / "source", dir / "target");
     REQUIRE_OK(again.status);
-    REQUIRE(!again.notes_mention("sequence 0"));
+    REQUIRE(!again.notes_mention("sequence number 0"));
     ExpectSameEntries(dir / "source", dir / "target");
   }
 }
@@ -174,7 +174,7 @@ TEST_CASE("A refresh in a directory raises the last sequence from 0",
   options.adopt = true;
   const Ferried ended = Refresh(dir / "source", dir / "target", options);
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.notes_mention("sequence 0"));
+  REQUIRE(ended.notes_mention("sequence number 0"));
   REQUIRE(!StandsAtZero(dir / "target"));
   ExpectSameEntries(dir / "source", dir / "target");
 }

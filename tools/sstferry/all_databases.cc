@@ -223,8 +223,9 @@ std::string TextOf(const AllCommand& all, const Summary& summary,
     const auto together = static_cast<size_t>(std::count_if(
         report.members.begin(), report.members.end(),
         [](const FleetMember& one) { return one.behind_micros.has_value(); }));
-    text += "; " + FormatCount(together, "database") + " as of one moment, " +
-            MillisText(*report.spread_micros) + " apart at most";
+    text += "; " + FormatCount(together, "database") +
+            " as of one moment (within " + MillisText(*report.spread_micros) +
+            ")";
   }
   text += "\n" + Table(rows) + problems;
   for (const VanishedDatabase& vanished : report.vanished) {

@@ -144,7 +144,7 @@ std::string DrillText(const std::optional<ArchiveDrill>& drill) {
                                        FormatCount(drill->entries.value_or(0), "entry",
                                                    "entries") +
                                        " as the set " + drill->same_as + "; ") +
-         "it was compared, and removed\n";
+         "it was checked as by pull --verify, and then removed\n";
 }
 
 ordered_json Json(const std::optional<ArchiveDrill>& drill) {

@@ -144,8 +144,8 @@ Status ReadValue(const std::string& name, const toml::node& node,
     return RefusedOption(name, known.all, "");
   }
   if (known.only_typed.count(name) != 0) {
-    return Status::InvalidArgument(name +
-                                   ": expected on the command line only");
+    return Status::InvalidArgument(
+        name + ": expected this option on the command line, not in this file");
   }
   const toml::array* const array = node.as_array();
   const size_t count = array != nullptr ? array->size() : 1;

@@ -94,7 +94,8 @@ Status StatusOf(const std::string& answer) {
                  state <= kMaxEndState
              ? MakeStatus(static_cast<EndState>(state), answer.substr(2))
              : MakeStatus(EndState::kInternal,
-                          "the process of the other account has ended");
+                          "root's process, which runs the hooks and writes the "
+                          "metrics file, ended without an answer");
 }
 
 // A copy of a file in memory. A child process that inherits the copy's

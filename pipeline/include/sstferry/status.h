@@ -75,9 +75,8 @@ struct UnfinishedPull {
 // Second half of a message about a database whose last sequence number is 0;
 // "it is " comes before it. Such a database may lose entries.
 inline constexpr char kAtZero[] =
-    "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
-    "that "
-    "it compacts beside a snapshot";
+    "at RocksDB's last sequence number 0, where RocksDB before 9.10 loses "
+    "entries that it compacts while a snapshot is held";
 
 // State of TARGET_DIR. FORMAT.md's "Health" describes the record of a fault.
 enum class ReplicaHealth {

@@ -1695,7 +1695,7 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
   });
   REQUIRE(warnings.size() == 1);
   REQUIRE(warnings[0].find("Times up to " + LogTimeText(ahead) +
-                           " are ambiguous") != std::string::npos);
+                           " may be in two logs") != std::string::npos);
   REQUIRE(world.Index().sets.size() == 2);
   REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
 }

@@ -1103,7 +1103,7 @@ TEST_CASE("A scheduled cut is abandoned for one that is needed now",
   options.pull = world.Options();
   options.cut_every = std::chrono::milliseconds(1);
   options.pull.log = [&](LogLevel, const std::string& text) {
-    if (text.starts_with("abandons the cut")) {
+    if (text.starts_with("the follower abandons the cut")) {
       given_up = true;
       due.Open();
     }

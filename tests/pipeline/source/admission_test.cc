@@ -27,12 +27,13 @@ TEST_CASE("Admission refuses connections beyond its limits, in all and of "
   REQUIRE(admission.Establish(Enter(&admission, "a").id));
   const Entered third = Enter(&admission, "a");
   REQUIRE(third.id == 0);
-  REQUIRE(third.why == "2 connections from a are open");
+  REQUIRE(third.why ==
+          "2 connections from a are open (serve --max-per-address)");
   REQUIRE(admission.Establish(Enter(&admission, "b").id));
   REQUIRE(admission.Establish(Enter(&admission, "c").id));
   const Entered fifth = Enter(&admission, "d");
   REQUIRE(fifth.id == 0);
-  REQUIRE(fifth.why == "4 connections are open");
+  REQUIRE(fifth.why == "4 connections are open (serve --max-connections)");
   admission.Leave(first.id);
   REQUIRE(admission.connections() == 3);
   REQUIRE(Enter(&admission, "a").id != 0);

@@ -280,7 +280,7 @@ TEST_CASE("A snapshot that cannot be opened again is gone", "[held][lease]") {
     REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
     lease.plan.low++;
     REQUIRE_OK(WriteLease(path, lease));
-    sentence = "plan differs from the earlier one";
+    sentence = "plan of the retained snapshot differs";
   }
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;

@@ -82,7 +82,7 @@ TEST_CASE("Pull killed after the rename is recognized as complete by the next",
   const Summary again = RunPull(PullFrom(dir / "source", dir / "target"));
   INFO(again.status.ToString());
   REQUIRE(EndStateOf(again.status) == EndState::kRefused);
-  REQUIRE(again.status.ToString().find("is complete: transfer ") !=
+  REQUIRE(again.status.ToString().find("is complete (transfer ") !=
           std::string::npos);
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
   REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));

@@ -288,7 +288,7 @@ TEST_CASE("A swap without --after-swap does not complete one that had it",
   plain.before_swap = plain.after_swap = nullptr;
   plain.restart = GENERATE(false, true);
   RequireEnds(RunPull(plain), EndState::kRefused,
-              "only the same swap completes it");
+              "run the same swap again, with its --after-swap");
   REQUIRE(fs::exists(world.target() + ".sstferry/exchange"));
   REQUIRE_OK(RunPull(world.Options()).status);
   REQUIRE_FALSE(world.calls().empty());
@@ -311,7 +311,7 @@ TEST_CASE("A refresh in place refuses to complete an interrupted swap",
   options.mode = PullMode::kRefresh;
   RequireEnds(RunPull(options), EndState::kRefused,
               refreshed.transfer_id +
-                  " was interrupted before its --after-swap");
+                  " was interrupted; run the same swap again");
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   REQUIRE(EntriesOf(world.target() + ".sstferry/db") == before);
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -334,7 +334,7 @@ TEST_CASE("A refresh in place leaves a swap alone that died between its hooks",
   refresh.mode = PullMode::kRefresh;
   refresh.restart = restarts;
   RequireEnds(RunPull(refresh), EndState::kRefused,
-              "was interrupted before its --after-swap");
+              "was interrupted; run the same swap again");
   REQUIRE(EntriesOf(world.target()) == before);
   REQUIRE(world.calls().empty());
   REQUIRE_OK(RunPull(swap).status);

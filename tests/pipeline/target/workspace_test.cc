@@ -501,7 +501,7 @@ TEST_CASE("Only a swap continues a swap if its hooks may have run",
   for (const Status& status : {OpenToRefresh(dir / "target"),
                                OpenItBeside(dir / "target"),
                                OpenIt(dir / "target")}) {
-    RequireRefused(status, "only the same swap completes it");
+    RequireRefused(status, "run the same swap again");
   }
   REQUIRE(BytesOf(dir / "target/content") == "old");
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "new");
@@ -521,11 +521,11 @@ TEST_CASE("Workspace keeps both databases of an interrupted swap",
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   SECTION("no other command completes it") {
-    RequireRefused(OpenIt(dir / "target"), "only the same swap completes it");
+    RequireRefused(OpenIt(dir / "target"), "run the same swap again");
     RequireRefused(OpenItBeside(dir / "target"),
-                   "only the same swap completes it");
+                   "run the same swap again");
     RequireRefused(OpenToRefresh(dir / "target"),
-                   "only the same swap completes it");
+                   "run the same swap again");
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   SECTION("if the new database was moved away") {
