@@ -146,9 +146,9 @@ TEST_CASE("Both sides of a pull report the same end state",
     bench.RequireEnd(RunPull(bench.Options()), EndState::kSourceError);
   }
   SECTION("TOO_SLOW: the source sends next to nothing") {
-    bench.serve.max_rate_bytes_per_sec = 1000;
+    bench.serve.max_rate_bytes_per_sec = 100;
     PullOptions options = bench.Options();
-    options.timeouts.stall = milliseconds(500);
+    options.timeouts.stall = milliseconds(3000);  // more than opening takes
     bench.RequireEnd(RunPull(options), EndState::kTooSlow);
   }
   SECTION("CANCELLED: by the target") {
@@ -203,11 +203,11 @@ TEST_CASE("A link that becomes silent is DEAD_PEER on both sides",
           "[bad_input][end_state]") {
   Bench bench;
   bench.serve.max_rate_bytes_per_sec = 300'000;
-  bench.serve.timeouts.peer = milliseconds(1000);
+  bench.serve.timeouts.peer = milliseconds(5000);
   PullOptions options = bench.Options();
   Relay relay(bench.server->address());
   options.source.port = relay.address().port;
-  options.timeouts.peer = milliseconds(1000);
+  options.timeouts.peer = milliseconds(5000);
   options.timeouts.retry = milliseconds(0);
   auto running =
       std::async(std::launch::async, [&] { return RunPull(options); });

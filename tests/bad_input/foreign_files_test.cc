@@ -102,7 +102,7 @@ TEST_CASE("If root inspects another account's database, it reads only files of "
         Words{"verify", world.dir / "mine", db},
         Words{"verify", db, world.dir / "mine"}}) {
     Process look(Bounded(command));
-    const int code = look.Wait(std::chrono::seconds(30));
+    const int code = look.Wait(std::chrono::seconds(60));
     INFO(what << ": " << command[0] << " ended with " << code << ": "
               << look.out() << look.err());
     CHECK(code >= 0);
@@ -146,7 +146,7 @@ TEST_CASE("A replica whose CURRENT is no regular file is damaged",
   GiveAll(world.app);
   AsOther("cd " + db + "; rm CURRENT; mkfifo CURRENT");
   Process status(Bounded({"status", db}));
-  status.Wait(std::chrono::seconds(30));
+  status.Wait(std::chrono::seconds(60));
   INFO(status.out() << status.err());
   REQUIRE((status.out() + status.err())
               .find("/CURRENT: expected a regular file") != std::string::npos);
@@ -191,7 +191,7 @@ TEST_CASE("Root reads no config file whose path others may change",
     REQUIRE(mkfifo(config.c_str(), 0600) == 0);
   }
   Process plan(Bounded({"plan", world.dir / "source", "--config", named}));
-  const int found = plan.Wait(std::chrono::seconds(30));
+  const int found = plan.Wait(std::chrono::seconds(60));
   INFO(plan.err());
   REQUIRE(found == code);
   if (code != 0) {

@@ -17,8 +17,8 @@ Summary PullInto(const std::string& target, bool refresh,
                  const SourceLies& lies) {
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullFrom(source->address(), target);
-  options.timeouts.connect = std::chrono::milliseconds(2000);
-  options.timeouts.peer = std::chrono::milliseconds(2000);
+  options.timeouts.connect = std::chrono::minutes(1);
+  options.timeouts.peer = std::chrono::minutes(1);
   if (refresh) {
     rocksdb::Options empty;
     empty.create_if_missing = true;

@@ -131,14 +131,14 @@ TEST_CASE("A FIFO in a database does not block a pull", "[source][hostile]") {
   REQUIRE(mkfifo((source + "/OPTIONS-999999").c_str(), 0666) == 0);
   for (const std::string& from : {source, serve.url()}) {
     Process pull(Sstferry({"pull", from, dir / "target"}));
-    CHECK(pull.Wait(std::chrono::seconds(30)) == 1);
+    CHECK(pull.Wait(std::chrono::seconds(60)) == 1);
     INFO(pull.err());
     CHECK(pull.err().find("OPTIONS-999999: expected a regular file") !=
           std::string::npos);
     CHECK(pull.err().find("found a FIFO") != std::string::npos);
   }
   serve.process().Signal(SIGTERM);
-  CHECK(serve.process().Wait(std::chrono::seconds(5)) >= 0);
+  CHECK(serve.process().Wait(std::chrono::seconds(60)) >= 0);
 }
 
 TEST_CASE("An application cannot pass off another one's database as its own",

@@ -22,7 +22,7 @@ VerifyOptions VerifyOf(const FakeSource& left, const FakeSource& right) {
   options.left = AddressAt(left.address());
   options.right = AddressAt(right.address());
   options.lanes = 2;
-  options.timeouts.stall = milliseconds(10'000);  // honest ones are silent, too
+  options.timeouts.stall = milliseconds(60'000);  // honest ones are silent, too
   return options;
 }
 
@@ -201,7 +201,7 @@ class Silence {
     return lies;
   }
   void Await() {
-    REQUIRE(reached_.get_future().wait_for(std::chrono::seconds(20)) ==
+    REQUIRE(reached_.get_future().wait_for(std::chrono::seconds(60)) ==
             std::future_status::ready);
   }
 

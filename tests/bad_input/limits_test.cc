@@ -29,7 +29,7 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
+WaitLimit Soon() { return WaitLimit::Within(milliseconds(60'000)); }
 
 struct Bench {
   explicit Bench(const std::function<void(ServeOptions*)>& tweak,
@@ -143,7 +143,7 @@ TEST_CASE("A transfer continues during a flood of half-open connections, and "
   // reconnects.
   PullOptions slow = bench.Pull("slow");
   slow.timeouts.retry = milliseconds(60'000);
-  slow.max_rate_bytes_per_sec = 400'000;
+  slow.max_rate_bytes_per_sec = 100'000;  // until the flood is over
   const std::unique_ptr<Operation> pull = MakePull(slow);
   Summary summary;
   auto running = std::async(std::launch::async, [&] {
@@ -164,6 +164,7 @@ TEST_CASE("A transfer continues during a flood of half-open connections, and "
   PullOptions second = bench.Pull("second");
   second.timeouts.retry = slow.timeouts.retry;
   REQUIRE_OK(RunPull(second).status);
+  pull->SetMaxRate(0);
   const Status status = running.get();
   REQUIRE_OK(status);
   REQUIRE(summary.entries == 2000);
@@ -219,7 +220,7 @@ TEST_CASE("A control connection without requests is closed",
   // Pings alone do not keep the connection open.
   std::atomic<bool> ended{false};
   auto pinging = std::async(std::launch::async, [&] {
-    for (int i = 0; i < 500 && !ended; ++i) {
+    while (!ended) {
       channel->SendMessage(FrameType::kPing, Ping()).PermitUncheckedError();
       std::this_thread::sleep_for(milliseconds(20));  // the pinging itself
     }

@@ -504,7 +504,7 @@ TEST_CASE("The account that owns a served database cannot read other files "
       return mkfifo((source + "/OPTIONS-999999").c_str(), 0666) == 0;
     });
     const std::unique_ptr<Process> refused = pull("copy");
-    REQUIRE(refused->Wait(std::chrono::seconds(30)) == 1);
+    REQUIRE(refused->Wait(std::chrono::seconds(60)) == 1);
     REQUIRE(refused->err().find("found a FIFO") != std::string::npos);
   }
   SECTION("through a directory in place of the snapshot's") {

@@ -61,7 +61,7 @@ class Running {
     INFO(status.ToString());
     REQUIRE(EndStateOf(status) == EndState::kCancelled);
     REQUIRE(EndStateOf(summary_.status) == EndState::kCancelled);
-    REQUIRE(took < milliseconds(5000));
+    REQUIRE(took < milliseconds(60'000));  // less than any of the timeouts
   }
 
  private:
@@ -116,7 +116,7 @@ TEST_CASE("An operation that waits for a source's snapshot, or for a slot, can "
   FakeSource source([&asked, is_busy](Channel* channel) {
     Hello hello;
     HelloAck ack;
-    const WaitLimit soon = WaitLimit::Within(milliseconds(20'000));
+    const WaitLimit soon = WaitLimit::Within(milliseconds(60'000));
     Frame frame;
     Status got = ServerHandshake(channel, "fake", "0", soon, &hello, &ack);
     if (got.ok()) got = channel->Receive(soon, &frame);
@@ -147,7 +147,7 @@ TEST_CASE("An operation that waits for a source's snapshot, or for a slot, can "
   Running waiting(kind == kPull   ? MakePull(options)
                   : kind == kPlan ? MakePlan(options)
                                   : MakeVerify(verify));
-  REQUIRE(asked.get_future().wait_for(std::chrono::seconds(20)) ==
+  REQUIRE(asked.get_future().wait_for(std::chrono::seconds(60)) ==
           std::future_status::ready);
   waiting.RequireEndsOnCancel();
   REQUIRE_FALSE(fs::exists(dir / "target"));
@@ -161,7 +161,7 @@ TEST_CASE("A source can only name a retry time between 0.1 and 60 seconds",
   FakeSource source([millis](Channel* channel) {
     Hello hello;
     HelloAck ack;
-    const WaitLimit soon = WaitLimit::Within(milliseconds(20'000));
+    const WaitLimit soon = WaitLimit::Within(milliseconds(60'000));
     OpenRequest request;
     if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
         channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)

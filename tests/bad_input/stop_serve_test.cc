@@ -22,7 +22,7 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-const WaitLimit Soon() { return WaitLimit::Within(milliseconds(20'000)); }
+const WaitLimit Soon() { return WaitLimit::Within(milliseconds(60'000)); }
 
 // Returns options with long timeouts, so that only the stop can end a wait.
 ServeOptions Patient(const std::string& directory) {
@@ -160,7 +160,7 @@ TEST_CASE("A server that replays a WAL for a snapshot can be stopped",
   request.chunk_bytes = 256u << 10;
   REQUIRE_OK(
       bench.control->SendMessage(FrameType::kOpenRequest, request));
-  REQUIRE(replays.get_future().wait_for(std::chrono::seconds(20)) ==
+  REQUIRE(replays.get_future().wait_for(std::chrono::seconds(60)) ==
           std::future_status::ready);
   bench.RequireStops();
   bench.RequireCancelledOnBothEnds();

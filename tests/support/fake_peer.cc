@@ -22,7 +22,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-const WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
+const WaitLimit Soon() { return WaitLimit::Within(milliseconds(60'000)); }
 
 HostPort Parse(const std::string& address) {
   HostPort where;
@@ -91,14 +91,14 @@ std::string TestServer::url(const std::string& name) const {
 
 TransferReport TestServer::Report(size_t n) {
   std::unique_lock<std::mutex> lock(mu_);
-  REQUIRE(changed_.wait_for(lock, std::chrono::seconds(20),
+  REQUIRE(changed_.wait_for(lock, std::chrono::seconds(60),
                             [&] { return reports_.size() > n; }));
   return reports_[n];
 }
 
 bool TestServer::WaitForLog(const std::string& text) {
   std::unique_lock<std::mutex> lock(mu_);
-  return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+  return changed_.wait_for(lock, std::chrono::seconds(60), [&] {
     return log_.find(text) != std::string::npos;
   });
 }

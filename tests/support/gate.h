@@ -25,7 +25,7 @@ class Gate {
   }
   // Blocks until a thread reaches the gate; returns false if none does in time.
   bool AwaitReached(
-      std::chrono::seconds limit = std::chrono::seconds(30)) {
+      std::chrono::seconds limit = std::chrono::seconds(60)) {
     std::unique_lock<std::mutex> lock(mu_);
     return changed_.wait_for(lock, limit, [this] { return reached_ > 0; });
   }

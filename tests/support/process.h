@@ -30,9 +30,9 @@ class Process {
   // Block until the output (or the error output) contains `text`. Return false
   // if the process closes that output first, or after `limit`.
   bool WaitForOut(const std::string& text,
-                  std::chrono::seconds limit = std::chrono::seconds(30));
+                  std::chrono::seconds limit = std::chrono::seconds(60));
   bool WaitForErr(const std::string& text,
-                  std::chrono::seconds limit = std::chrono::seconds(30));
+                  std::chrono::seconds limit = std::chrono::seconds(60));
   // Blocks until `path` is a directory with an entry, or a file with bytes.
   // Returns false if the process ends first, or after a minute.
   bool WaitForBytesIn(const std::string& path);

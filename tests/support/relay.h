@@ -88,10 +88,10 @@ class Relay {
   // Wait for this number of bytes or connections; return false after `limit`.
   bool WaitForBytes(Direction direction, uint64_t bytes,
                     std::chrono::milliseconds limit =
-                        std::chrono::milliseconds(20'000));
+                        std::chrono::milliseconds(60'000));
   bool WaitForConnections(size_t count,
                           std::chrono::milliseconds limit =
-                              std::chrono::milliseconds(20'000));
+                              std::chrono::milliseconds(60'000));
 
  private:
   struct Piece;

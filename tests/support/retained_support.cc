@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-WaitLimit Soon() { return WaitLimit::Within(milliseconds(20'000)); }
+WaitLimit Soon() { return WaitLimit::Within(milliseconds(60'000)); }
 
 }  // namespace
 
@@ -134,7 +134,7 @@ std::vector<std::string> SnapshotsIn(const std::string& parent) {
 }
 
 bool WaitForSnapshots(const std::string& parent, size_t count) {
-  const auto until = Clock::now() + milliseconds(20'000);
+  const auto until = Clock::now() + milliseconds(60'000);
   while (Clock::now() < until) {
     if (SnapshotsIn(parent).size() == count) {
       return true;

@@ -46,7 +46,7 @@ void SendEndState(Channel* control, EndState state);
 
 // Returns the private snapshot directories in `parent`.
 std::vector<std::string> SnapshotsIn(const std::string& parent);
-// Waits until `parent` has `count` snapshot directories; returns false after 20
+// Waits until `parent` has `count` snapshot directories; returns false after 60
 // seconds.
 bool WaitForSnapshots(const std::string& parent, size_t count);
 

@@ -65,7 +65,7 @@ class RunningFollower {
   ~RunningFollower() { Stop().PermitUncheckedError(); }
   // Blocks until the follower has ended by itself; returns false if it does not
   // end in time.
-  bool AwaitEnd(std::chrono::seconds limit = std::chrono::seconds(20)) {
+  bool AwaitEnd(std::chrono::seconds limit = std::chrono::seconds(60)) {
     return runs_.wait_for(limit) == std::future_status::ready;
   }
   rocksdb::Status Stop() {
