@@ -151,7 +151,7 @@ RetainedBench::RetainedBench() {
 
 ServeOptions RetainedBench::Options() {
   ServeOptions options = ServeSample(dir / "source/db");
-  options.timeouts.peer = std::chrono::seconds(30);  // no test waits that long
+  options.timeouts.peer = std::chrono::minutes(10);  // no test waits that long
   options.snapshot_ttl = std::chrono::seconds(100);
   options.leases.steady_seconds = clock.function();
   options.leases.wall_seconds = clock.function();

@@ -89,8 +89,12 @@ TEST_CASE("Every kind of compression moves every kind of data",
       ExpectSameEntries(dir / "source", target);
       const bool shrinks =
           data.shrinks && option.compression == WireCompression::kZstd;
-      REQUIRE((s.compressed_frames > 0) == shrinks);
-      REQUIRE((s.compressed_bytes_before > 0) == shrinks);
+      // On a busy machine, both sides may wait for a CPU so long that `auto`
+      // takes the link for slow.
+      const bool may_shrink =
+          data.shrinks && option.compression == WireCompression::kAuto;
+      REQUIRE((may_shrink || (s.compressed_frames > 0) == shrinks));
+      REQUIRE((s.compressed_bytes_before > 0) == (s.compressed_frames > 0));
       // Frame headers and messages need less than a thousandth of the bytes.
       const uint64_t saved =
           s.compressed_bytes_before - s.compressed_bytes_after;

@@ -207,7 +207,7 @@ TEST_CASE("A stalled and a slow reader of a snapshot delay no other target",
     return pull;
   };
   Relay relay(server.address());
-  relay.SetRate(Relay::kToClient, 600'000);  // about 33 seconds for all bytes
+  relay.SetRate(Relay::kToClient, 400'000);  // about 50 seconds for all bytes
   Summary slow_summary;
   std::atomic<bool> slow_is_done{false};
   std::thread slow([&] {

@@ -232,7 +232,7 @@ TEST_CASE("Credentials are renewed before they expire", "[archive]") {
 
 TEST_CASE("A command's output is bounded in bytes and in time", "[archive]") {
   std::string output;
-  CHECK(RunForOutput("echo abc", 4, std::chrono::seconds(20), &output).ok());
+  CHECK(RunForOutput("echo abc", 4, std::chrono::seconds(60), &output).ok());
   CHECK(output == "abc\n");
   const auto message = [&](const std::string& command,
                            std::chrono::milliseconds limit) {
@@ -240,9 +240,9 @@ TEST_CASE("A command's output is bounded in bytes and in time", "[archive]") {
     CHECK(EndStateOf(run) == EndState::kRefused);
     return MessageOf(run);
   };
-  CHECK(message("exit 3", std::chrono::seconds(20)) ==
+  CHECK(message("exit 3", std::chrono::seconds(60)) ==
         "the command ended with exit code 3");
-  CHECK(message("yes", std::chrono::seconds(20)) ==
+  CHECK(message("yes", std::chrono::seconds(60)) ==
         "the command wrote more than 100 bytes");
   CHECK(message("tail -f /dev/null", std::chrono::milliseconds(100)) ==
         "the command did not end within 100 ms");

@@ -312,7 +312,7 @@ TEST_CASE("A server answers a target of the first release as that release did",
     INFO((said.by_target ? "> " : "< ")
          << said.connection << " " << FrameTypeName(header.type));
     std::unique_ptr<Channel>& channel = channels[said.connection];
-    const WaitLimit soon = WaitLimit::Within(std::chrono::seconds(20));
+    const WaitLimit soon = WaitLimit::Within(std::chrono::seconds(60));
     if (channel == nullptr) {
       std::unique_ptr<Connection> connection;
       REQUIRE_OK(MakeTcpDialer(server.address())->Dial(soon, &connection));

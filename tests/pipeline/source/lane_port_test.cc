@@ -26,8 +26,9 @@ struct Ends {
   }
   bool closed() {
     Frame frame;
-    return !there->Receive(WaitLimit::Within(std::chrono::seconds(5)), &frame)
-                .ok();
+    const rocksdb::Status status =
+        there->Receive(WaitLimit::Within(std::chrono::minutes(1)), &frame);
+    return !status.ok() && !status.IsTimedOut();
   }
 };
 

@@ -14,7 +14,7 @@ namespace {
 using rocksdb::Status;
 using test::RandomBytes;
 
-WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(10)); }
+WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(60)); }
 
 // Both ends of one lane.
 struct Lane {

@@ -493,7 +493,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   });
   std::future<Status> status = first_status.get_future();
   const bool ends =
-      status.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+      status.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
   give_up = true;
   first_ended.set_value();
   first_reader.join();

@@ -47,7 +47,7 @@ void RequireState(const Status& status, EndState state,
 }
 
 Status ReleaseIn(RetainedBench* bench, const std::string& id,
-                 seconds deadline = seconds(20)) {
+                 seconds deadline = seconds(60)) {
   RetainedSnapshot released;
   return ReleaseSnapshotOf(bench->dir / "source/db", "", id, deadline,
                            &released);

@@ -32,11 +32,14 @@ struct ClockedSource {
   }
   void Start() {
     ServeOptions options = ServeAndHold(directory_);
-    options.leases.wall_seconds = [this] { return clock.load(); };
+    options.leases.wall_seconds = [this] {
+      return is_right ? Now() : clock.load();
+    };
     server = std::make_unique<TestServer>(options);
   }
   const std::string directory_;
   std::atomic<uint64_t> clock{Now()};
+  std::atomic<bool> is_right{false};  // uses the system's clock
   std::unique_ptr<TestServer> server;
 };
 
@@ -86,6 +89,7 @@ TEST_CASE("A pull warns of a source whose clock is wrong by five seconds",
        {std::pair(9000, " ahead of"), std::pair(-9000, " behind"),
         std::pair(0, "")}) {
     source.clock = Now() + static_cast<uint64_t>(seconds);
+    source.is_right = seconds == 0;
     PullOptions options = PullFrom(source.server->address(),
                                    dir / ("target" + std::to_string(++target)));
     std::mutex mu;

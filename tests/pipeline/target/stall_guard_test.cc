@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const WaitLimit Soon() { return WaitLimit::Within(milliseconds(5000)); }
+const WaitLimit Soon() { return WaitLimit::Within(milliseconds(60'000)); }
 
 // Both ends of one connection: a channel, and a peer that writes raw bytes.
 struct Ends {

@@ -282,7 +282,7 @@ TEST_CASE("Channel stops at its limit if a peer sends byte by byte",
   REQUIRE(status.IsTimedOut());
   REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
   REQUIRE(took >= std::chrono::milliseconds(150));
-  REQUIRE(took < std::chrono::seconds(10));
+  REQUIRE(took < std::chrono::seconds(60));  // the bytes take 200 s
 }
 
 }  // namespace

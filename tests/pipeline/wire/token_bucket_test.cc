@@ -129,7 +129,7 @@ TEST_CASE("TokenBucket applies a new rate while a request waits", "[wire]") {
     }
     bucket.SetRate(rate);
     REQUIRE(bucket.bytes_per_sec() == rate);
-    REQUIRE(take.wait_for(std::chrono::seconds(20)) ==
+    REQUIRE(take.wait_for(std::chrono::seconds(60)) ==
             std::future_status::ready);
     REQUIRE_OK(take.get());
   }

@@ -32,10 +32,10 @@ struct Transport {
 
   Ends Connect() {
     Ends ends;
-    REQUIRE_OK(dialer->Dial(WaitLimit::Within(std::chrono::seconds(5)),
+    REQUIRE_OK(dialer->Dial(WaitLimit::Within(std::chrono::seconds(60)),
                             &ends.client));
     REQUIRE_OK(listener->Accept(&ends.server));
-    const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
+    const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(60));
     auto server = std::async(std::launch::async, [&] {
       return ends.server->Handshake(limit);
     });
@@ -96,7 +96,7 @@ class StreamDialer final : public Dialer {
     REQUIRE_OK(Multiplexer::Start(std::move(socket), Descriptor(),
                                   StreamOptions(true), &started));
     multiplexer_ = {started.release(), [](Multiplexer* ended) {
-                      ended->Finish(std::chrono::seconds(20),
+                      ended->Finish(std::chrono::seconds(60),
                                     std::chrono::milliseconds(0));
                       delete ended;
                     }};
@@ -157,7 +157,7 @@ auto InBackground(Function&& function) {
   return std::async(std::launch::async, std::forward<Function>(function));
 }
 
-inline WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(20)); }
+inline WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(60)); }
 
 // Reads until `bytes` bytes have arrived or the stream has ended.
 inline std::string ReadAll(Connection* connection, size_t bytes) {
