@@ -57,7 +57,7 @@ TEST_CASE("Two hosts with certificates from cert need only --tls for a pull",
   uint64_t until = 0;
   REQUIRE_OK(IssueCertificate(dir / "other", {"db2"}, 10, &files, &until));
   Process stranger(Sstferry({"pull", server.url(), dir / "copy2", "--tls",
-                             dir / "other/db2", "--timeout", "2s"}));
+                             dir / "other/db2", "--timeout", "60s"}));
   REQUIRE(stranger.Wait() == 1);
   INFO(stranger.err());
   REQUIRE(stranger.err().find("found issuer CN=sstferry CA of ") !=

@@ -91,8 +91,8 @@ TEST_CASE("A pull is complete although the clocks of both sides jump",
   REQUIRE(serve.WaitForOut("listening"));
   // Slow, so that the clocks jump while it runs.
   Process pull(Sstferry({"pull", "unix:" + socket + ":db", dir / "target",
-                         "--method", method, "--max-rate", "1MB", "--timeout",
-                         "20s"}),
+                         "--method", method, "--max-rate", "500KB", "--timeout",
+                         "60s"}),
                target_clock.environment());
   for (const int64_t jump : kJumps) {
     REQUIRE(pull.Wait(std::chrono::milliseconds(300)) == -1);

@@ -161,7 +161,7 @@ TEST_CASE("pull --all mirrors every database, even if one is damaged",
     REQUIRE(EntriesOf(mirror + "/" + name) == EntriesOf(top + "/" + name));
   }
   // The server removes its snapshots once it notices the closed connections.
-  const auto until = Clock::now() + std::chrono::seconds(30);
+  const auto until = Clock::now() + std::chrono::seconds(60);
   while (NamesOf(top).size() > 3 && Clock::now() < until) {
   }
   REQUIRE(NamesOf(top) == Names{"app", "bad", "users"});

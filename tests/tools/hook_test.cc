@@ -195,7 +195,7 @@ TEST_CASE(
   REQUIRE(said.empty());
   WriteBytes(note, LeftNote(name));
   end();
-  REQUIRE(poll(&ends, 1, 10'000) == 1);
+  REQUIRE(poll(&ends, 1, 60'000) == 1);
   close(ends.fd);
   earlier.get();
   REQUIRE(said.find("process " + id + " (/bin/sh -c grep") !=

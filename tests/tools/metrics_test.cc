@@ -334,7 +334,7 @@ std::string GetOverTls(const std::string& url, const TlsFiles& files) {
   REQUIRE_OK(MakeTlsDialer(
       {"127.0.0.1", static_cast<uint16_t>(std::stoi(url.substr(port)))}, files,
       &dialer));
-  const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
+  const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(60));
   std::unique_ptr<Connection> connection;
   REQUIRE_OK(dialer->Dial(limit, &connection));
   std::string answer;

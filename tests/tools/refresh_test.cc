@@ -329,7 +329,7 @@ TEST_CASE("Each outcome of a nightly job has its exit code", "[tools]") {
     REQUIRE(busy.json["state"].is_null());
   }
   Night late(world, Line("before-swap", "sleep 600") +
-                        Line("deadline", "3s") + after);
+                        Line("deadline", "15s") + after);
   REQUIRE(late.Run() == 4);
   REQUIRE(late.json["status"] == "DEADLINE");
   REQUIRE(BytesOf(world.root() + "/calls") == "start\nstart\nstart\n");

@@ -173,7 +173,7 @@ struct World {
     REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
     // Once the remote serve has ended, no snapshot is left next to the source.
     const auto until =
-        std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (NamesOf(dir.path()).size() > 2 &&
            std::chrono::steady_clock::now() < until) {
     }

@@ -47,10 +47,10 @@ json RunJson(Words arguments, int code = 0) {
   return object;
 }
 
-// Asks until `wanted` accepts the answer, for at most 30 seconds.
+// Asks until `wanted` accepts the answer, for at most a minute.
 json AskUntil(const Words& arguments, const std::function<bool(json)>& wanted) {
   const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
   json answer;
   do {
     Words with_json = arguments;

@@ -33,7 +33,7 @@ std::string PlanStatus(const std::string& url, const TlsFiles& files) {
 void AwaitStatus(const std::string& url, const TlsFiles& files,
                  const std::string& status) {
   const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (PlanStatus(url, files) != status &&
          std::chrono::steady_clock::now() < until) {
   }

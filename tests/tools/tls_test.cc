@@ -107,7 +107,7 @@ TEST_CASE("serve, pull, verify and plan work over TLS without --insecure",
   REQUIRE(plan.Wait() == 0);
   REQUIRE(plan.out().find("serves 1 database") != std::string::npos);
   server.process().Signal(SIGTERM);
-  REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
+  REQUIRE(server.process().Wait(std::chrono::seconds(60)) == 0);
   REQUIRE(server.process().err().find("(CN=target): OK, ") !=
           std::string::npos);
   INFO(server.process().err());
@@ -178,7 +178,7 @@ TEST_CASE("A pull refused by TLS ends with DENIED on both ends, "
   REQUIRE(bench.Pull(Url("127.0.0.1", &server), Tls(pki.client)).status ==
           "OK");
   server.process().Signal(SIGTERM);
-  REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
+  REQUIRE(server.process().Wait(std::chrono::seconds(60)) == 0);
   REQUIRE(server.process().err().find("DENIED: TLS with peer 127.0.0.1") !=
           std::string::npos);
 }
@@ -323,7 +323,7 @@ TEST_CASE("The openssl commands of docs/security.md make certificates that "
         return MakeTlsConnection(std::move(socket), peer, context,
                                  "source.example");
       });
-  const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
+  const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(60));
   std::unique_ptr<Connection> client;
   std::unique_ptr<Connection> server;
   REQUIRE_OK(dialer->Dial(limit, &client));
