@@ -35,6 +35,7 @@ TEST_CASE("Peers that are refused repeatedly do not fill the log",
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   TestServer server(ServeSample(dir / "source"));
+  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 300; ++i) {
     std::unique_ptr<Channel> control;
     REQUIRE_OK(DialControl(server.address(), &control));
@@ -44,8 +45,11 @@ TEST_CASE("Peers that are refused repeatedly do not fill the log",
     REQUIRE(EndStateOf(ReceiveEnd(control.get())) == EndState::kRefused);
   }
   server.Stop();  // after this, all sessions have logged their ends
+  const auto windows = static_cast<size_t>(
+      (std::chrono::steady_clock::now() - begin) / std::chrono::seconds(10));
   REQUIRE(server.LinesWith("no database named 'nobody'") >= 50);
-  REQUIRE(server.LinesWith("no database named 'nobody'") <= 150);
+  REQUIRE(server.LinesWith("no database named 'nobody'") <=
+          150 * (1 + windows));
 }
 
 std::string FrameBytes(FrameType type, uint64_t sequence,

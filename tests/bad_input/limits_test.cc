@@ -333,7 +333,7 @@ TEST_CASE("A lane must use the certificate of its control connection",
     REQUIRE_OK(lane->ReceiveMessage(FrameType::kDigestReply, Soon(), &reply));
     REQUIRE_OK(lane->SendMessage(FrameType::kEnd, End()));
     Frame frame;
-    REQUIRE_FALSE(lane->Receive(Soon(), &frame).ok());
+    REQUIRE(lane->Receive(Soon(), &frame).IsIOError());  // closed
   }
 }
 

@@ -72,7 +72,7 @@ struct Bench {
   }
   Words Slow(const std::string& url) const {
     Words words = Pull(url);
-    words.insert(words.end(), {"--max-rate", "200K"});
+    words.insert(words.end(), {"--max-rate", "50K"});
     return words;
   }
   ScratchDir dir;
@@ -114,7 +114,7 @@ TEST_CASE("status shows a pull that runs, was killed and ended, and release "
   REQUIRE(state["target"]["unfinished"]["percent"] > 0);
   REQUIRE(state["target"]["next"] ==
           Sstferry({})[0] + " pull " + server.url() + " " + target +
-              " --chunk-bytes 64Ki --max-rate 200K");
+              " --chunk-bytes 64Ki --max-rate 50K");
   AskUntil({"status", server.url()}, [](const json& answer) {
     return answer["source"]["snapshots"][0]["readers"] == 0;
   });

@@ -790,13 +790,17 @@ TEST_CASE("A follower that was away resumes where it was",
     other.position.wal_bytes += 1u << 30;
     other.wait_millis = 5;  // shorter than two rounds
     int asked = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::duration first_took{};
     do {
       REQUIRE(++asked < 900);
       REQUIRE_OK(again->rounds()->Ask(other, &round));
+      if (asked == 1) first_took = std::chrono::steady_clock::now() - begin;
       REQUIRE((round.end.cut == CutReason::kNewLife ||
                round.end.more_bytes > 0));
     } while (round.end.cut == CutReason::kNone);
-    REQUIRE(asked > 1);
+    // On a busy machine, two rounds may pass before the first answer.
+    REQUIRE((asked > 1 || first_took > std::chrono::milliseconds(6)));
   }
 }
 

@@ -503,7 +503,7 @@ namespace {
 // Cancels the pull once it has received `after` bytes.
 rocksdb::Status PullAndStop(PullOptions options, uint64_t after,
                             Summary* summary) {
-  options.max_rate_bytes_per_sec = 2'000'000;
+  options.max_rate_bytes_per_sec = 500'000;
   const std::unique_ptr<Operation> pull = MakePull(options);
   std::atomic<bool> ended{false};
   std::thread stop([&] {
