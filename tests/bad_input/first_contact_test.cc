@@ -172,7 +172,7 @@ TEST_CASE("Each change of the reason why a source cannot be reached is logged",
   REQUIRE(warnings.With("connection refused") == 1);
 }
 
-TEST_CASE("A peer that does not speak the protocol ends a pull within seconds",
+TEST_CASE("A peer that does not speak the protocol ends a pull soon",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   std::unique_ptr<Listener> listener;

@@ -403,7 +403,7 @@ TEST_CASE("A target that opened a database and sends nothing more is a dead "
   bench.RequireGoodPull();
 }
 
-TEST_CASE("A peer that vanishes silently is dead within two intervals",
+TEST_CASE("A peer that vanishes silently is dead after its timeout",
           "[bad_input][end_state]") {
   Bench bench([](ServeOptions options) {
     options.max_rate_bytes_per_sec = 100'000;

@@ -1,5 +1,6 @@
-// Tests that a cancelled pull ends within five seconds, whatever it and its
-// source are doing. Each test waits until the pull does the thing under test.
+// Tests that a cancelled pull ends before any of its timeouts, whatever it and
+// its source are doing. Each test waits until the pull does the thing under
+// test.
 #include <filesystem>
 #include <future>
 #include <iomanip>

@@ -100,6 +100,7 @@ TEST_CASE("A pull whose connections are all cut continues by itself",
   PullOptions options = PullOver(relay, dir / "target");
   options.verify = true;
   std::atomic<bool> done{false};
+  relay.CutAfter(Relay::kToClient, 3'000'000);
   std::thread cutter([&relay, &done] {
     for (uint64_t at = 3'000'000; at < 22'000'000; at += 3'000'000) {
       relay.CutAfter(Relay::kToClient, at);
