@@ -1,6 +1,6 @@
 // Tests that a stopped server ends before any of its timeouts, with all threads
-// joined and nothing left beside its databases, whatever its sessions are doing.
-// Each test waits until they do the thing under test.
+// joined and nothing left beside its databases, whatever its sessions do. Each
+// test waits until they do the thing under test.
 #include <atomic>
 #include <future>
 #include <thread>
