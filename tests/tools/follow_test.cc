@@ -623,8 +623,12 @@ TEST_CASE("promote is refused while the source may be open",
   }
   ServeProcess server({"--db", "db=" + source});
   Process follower(Sstferry({"follow", server.url(), dir}));
-  const json status = AwaitAll(world, dir, world.sequence());
-  REQUIRE(status["source_open"] == true);
+  AwaitAll(world, dir, world.sequence());
+  json status;
+  REQUIRE(AwaitThat([&] {
+    status = Ran({"status", dir})["standby"];
+    return status["source_open"] == true;
+  }));
   REQUIRE(status["heard_age_millis"] < 60'000);
   const std::string hooks = world.root() + "/hooks";
   const std::vector<std::string> promote = {

@@ -925,8 +925,12 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   follower->FollowTo(source.sequence());
   follower->request()->wait_millis = kMaxFollowWaitMillis;
   Round round;
-  source.Put(1);
-  REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
+  // On a busy machine, an answer may be too old to say so.
+  for (int i = 0; i < 20; ++i) {
+    source.Put(1);
+    REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
+    if (round.end.source_process == SourceProcess::kOpen) break;
+  }
   REQUIRE(round.end.source_process == SourceProcess::kOpen);
   REQUIRE(round.heard_micros >= round.asked_micros);
   follower->FollowTo(source.sequence());
