@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
 #include "rocksdb/slice.h"
 
@@ -21,27 +20,49 @@ Slice UserKey(const std::string& internal) {
   return {internal.data(), internal.size() - kKeyTrailerBytes};
 }
 
+// Returns 1 if the comparator orders keys by their bytes, -1 for the reverse
+// order, and 0 if the order is unknown, because the application has its own
+// comparator.
+int SignOf(const std::string& comparator) {
+  return comparator == kBytewise ? 1 : comparator == kBackwards ? -1 : 0;
+}
+
 // The files that a compaction removes.
 struct Removed {
-  std::vector<const ManifestFile*> files;
+  // The files with the smallest and the largest key. Any file if the order is
+  // unknown.
+  const ManifestFile* first = nullptr;
+  const ManifestFile* last = nullptr;
   std::set<uint64_t> epochs;
   uint64_t largest_sequence = 0;
 };
 
+// Finds the files that the edit removes. Returns false if the edit removes no
+// file, or one that does not exist.
 bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
                  Removed* removed) {
+  const int sign = SignOf(family.comparator);
   for (const auto& [level, number] : edit.deleted_files) {
     const auto found = family.files.find(number);
     if (found == family.files.end()) {
       return false;
     }
     const ManifestFile& file = found->second;
-    removed->files.push_back(&file);
+    if (removed->first == nullptr ||
+        sign * UserKey(file.smallest)
+                   .compare(UserKey(removed->first->smallest)) < 0) {
+      removed->first = &file;
+    }
+    if (removed->last == nullptr ||
+        sign * UserKey(file.largest)
+                   .compare(UserKey(removed->last->largest)) > 0) {
+      removed->last = &file;
+    }
     removed->epochs.insert(file.epoch);
     removed->largest_sequence =
         std::max(removed->largest_sequence, file.largest_sequence);
   }
-  return true;
+  return removed->first != nullptr;
 }
 
 // Returns true if the keys of `file` are within those of `removed`, or if the
@@ -50,18 +71,11 @@ bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
 // epochs.
 bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
                    const std::string& comparator) {
-  const int sign = comparator == kBytewise    ? 1
-                   : comparator == kBackwards ? -1
-                                              : 0;
-  bool begins = sign == 0;
-  bool ends = sign == 0;
-  for (const ManifestFile* other : removed.files) {
-    begins = begins || sign * UserKey(other->smallest)
-                                  .compare(UserKey(file.smallest)) <= 0;
-    ends = ends ||
-           sign * UserKey(other->largest).compare(UserKey(file.largest)) >= 0;
-  }
-  return begins && ends;
+  const int sign = SignOf(comparator);
+  return sign * UserKey(removed.first->smallest)
+                    .compare(UserKey(file.smallest)) <= 0 &&
+         sign * UserKey(removed.last->largest)
+                    .compare(UserKey(file.largest)) >= 0;
 }
 
 // Returns the reason why the added tables may have data that the removed tables

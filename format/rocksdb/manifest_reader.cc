@@ -1,7 +1,6 @@
 #include "format/rocksdb/manifest_reader.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -138,6 +137,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
   memory_bytes_ -= family->blobs.size() * kBlobBytes;
   RETURN_IF_ERROR(ApplyBlobs(*edit, family));
   std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
+  std::vector<uint64_t> unlinked;
   for (const auto& [level, number] : edit->deleted_files) {
     const auto file = family->files.find(number);
     if (file == family->files.end() || file->second.level != level) {
@@ -147,6 +147,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
     }
     const auto link = links.find(file->second.oldest_blob_file);
     if (link != links.end() && --link->second == 0) {
+      unlinked.push_back(link->first);
       links.erase(link);
     }
     memory_bytes_ -= MemoryOf(file->second);
@@ -166,7 +167,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
       ++links[blob];
     }
   }
-  DropUnneededBlobs(family);
+  DropUnneededBlobs(*edit, unlinked, family);
   memory_bytes_ += family->blobs.size() * kBlobBytes;
   return Status::OK();
 }
@@ -197,22 +198,35 @@ Status ManifestReader::ApplyBlobs(const VersionEdit& edit,
   return Status::OK();
 }
 
-void ManifestReader::DropUnneededBlobs(ManifestFamily* family) {
-  if (family->blobs.empty()) {
-    return;
-  }
+// Drops the blob files that no table needs after the edit. Examines only those
+// that the edit may have made unneeded, because a MANIFEST may have millions of
+// edits and millions of blob files.
+void ManifestReader::DropUnneededBlobs(const VersionEdit& edit,
+                                       const std::vector<uint64_t>& unlinked,
+                                       ManifestFamily* family) {
+  std::map<uint64_t, ManifestBlobFile>& blobs = family->blobs;
   const std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
   if (links.empty()) {
-    family->blobs.clear();
+    blobs.clear();
     return;
   }
-  auto blob = family->blobs.begin();
-  while (blob != family->blobs.end()) {
-    const bool needed =
-        blob->first >= links.begin()->first &&
-        (links.count(blob->first) > 0 ||
-         blob->second.garbage_count < blob->second.total_count);
-    blob = needed ? std::next(blob) : family->blobs.erase(blob);
+  blobs.erase(blobs.begin(), blobs.lower_bound(links.begin()->first));
+  const auto examine = [&](uint64_t number) {
+    ++examined_blobs_;
+    const auto blob = blobs.find(number);
+    if (blob != blobs.end() && links.count(number) == 0 &&
+        blob->second.garbage_count >= blob->second.total_count) {
+      blobs.erase(blob);
+    }
+  };
+  for (const ManifestBlobFile& added : edit.blob_additions) {
+    examine(added.number);
+  }
+  for (const ManifestBlobFile& garbage : edit.blob_garbage) {
+    examine(garbage.number);
+  }
+  for (const uint64_t number : unlinked) {
+    examine(number);
   }
 }
 

@@ -84,6 +84,10 @@ class ManifestReader {
   // are not yet in state().
   bool in_group() const { return !group_.empty(); }
 
+  // Returns how often a blob file was examined because an edit may have made it
+  // unneeded. This is at most once for each item of an edit.
+  uint64_t examined_blobs() const { return examined_blobs_; }
+
  private:
   rocksdb::Status Apply(VersionEdit* edit);
   rocksdb::Status ApplyFiles(VersionEdit* edit, ManifestFamily* family);
@@ -93,7 +97,10 @@ class ManifestReader {
   void DropFamily(uint32_t id);
   // Replaces a text of the state.
   void Set(const std::string& value, std::string* text);
-  void DropUnneededBlobs(ManifestFamily* family);
+  // `unlinked` has the blob files that lost their last link by the edit.
+  void DropUnneededBlobs(const VersionEdit& edit,
+                         const std::vector<uint64_t>& unlinked,
+                         ManifestFamily* family);
 
   const Watch watch_;
   const uint64_t max_memory_bytes_;
@@ -109,6 +116,7 @@ class ManifestReader {
   uint64_t group_bytes_ = 0;   // of group_
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
+  uint64_t examined_blobs_ = 0;
   // For each family and blob file: the number of tables whose oldest blob file
   // it is.
   std::map<uint32_t, std::map<uint64_t, uint64_t>> blob_links_;

@@ -127,6 +127,11 @@ std::string NewFile(uint64_t number, const std::string& fields = "") {
          Prefixed("b12345678") + Tag(3, {9}) + fields + Tag(1);
 }
 
+// Encodes a new blob file with one value of one byte.
+std::string AddBlob(uint64_t number) {
+  return Tag(400, {number, 1, 1}) + Prefixed("") + Prefixed("") + Tag(0);
+}
+
 }  // namespace
 
 TEST_CASE("A MANIFEST names the same files as the open database",
@@ -427,6 +432,57 @@ TEST_CASE("A database with 300,000 tables in one record and 20,000 column "
   REQUIRE(reader.state().families.size() == 20'000);
 }
 
+TEST_CASE("An edit examines only the blob files that it changes",
+          "[format][rocksdb]") {
+  constexpr uint64_t kBlobs = 1000;
+  std::string record;
+  for (uint64_t number = 1; number <= kBlobs; ++number) {
+    record += AddBlob(number);
+  }
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(record + NewFile(kBlobs + 1, Tag(4) + Prefixed("\1"))));
+  for (uint64_t i = 0; i < 1000; ++i) {
+    REQUIRE_OK(reader.Add(Tag(4, {i})));
+    REQUIRE_OK(reader.Add(NewFile(kBlobs + 2 + i)));
+    REQUIRE_OK(reader.Add(Tag(6, {1, kBlobs + 2 + i})));
+  }
+  REQUIRE(reader.state().families.at(0).blobs.size() == kBlobs);
+  REQUIRE(reader.examined_blobs() <= kBlobs);
+}
+
+TEST_CASE("A blob file counts until it has only garbage and no table, or all "
+          "tables need only later ones",
+          "[format][rocksdb]") {
+  ManifestReader reader;
+  const auto linked = [](uint64_t table, char blob) {
+    return NewFile(table, Tag(4) + Prefixed(std::string(1, blob)));
+  };
+  const auto numbers = [&reader] {
+    std::vector<uint64_t> found;
+    for (const auto& [number, blob] : reader.state().families.at(0).blobs) {
+      found.push_back(number);
+    }
+    return found;
+  };
+  using Numbers = std::vector<uint64_t>;
+  REQUIRE_OK(reader.Add(AddBlob(4) + AddBlob(5) + AddBlob(6) + AddBlob(7) +
+                        AddBlob(8) + linked(15, 5) + linked(16, 6) +
+                        linked(26, 6) + linked(17, 7)));
+  REQUIRE(numbers() == Numbers{5, 6, 7, 8});
+  REQUIRE_OK(reader.Add(Tag(401, {6, 1, 1, 0}) + Tag(6, {1, 16})));
+  REQUIRE(numbers() == Numbers{5, 6, 7, 8});
+  REQUIRE_OK(reader.Add(Tag(6, {1, 26})));  // the last link of 6
+  REQUIRE(numbers() == Numbers{5, 7, 8});
+  REQUIRE_OK(reader.Add(Tag(401, {8, 1, 1, 0})));
+  REQUIRE(numbers() == Numbers{5, 7});
+  REQUIRE_OK(reader.Add(Tag(6, {1, 17}) + linked(27, 7)));
+  REQUIRE(numbers() == Numbers{5, 7});
+  REQUIRE_OK(reader.Add(Tag(6, {1, 15})));
+  REQUIRE(numbers() == Numbers{7});
+  REQUIRE_OK(reader.Add(Tag(6, {1, 27})));
+  REQUIRE(numbers().empty());
+}
+
 TEST_CASE("The memory of a state is bounded, and removed items do not count",
           "[format][rocksdb]") {
   const std::string text(100, 'x');
@@ -448,8 +504,7 @@ TEST_CASE("The memory of a state is bounded, and removed items do not count",
        [](uint64_t i) { return Tag(200, {i}) + Tag(202); }},
       {"blob file",
        [&number](uint64_t i) {
-         return Tag(400, {i, 1, 1}) + Prefixed("") + Prefixed("") + Tag(0) +
-                NewFile(i, Tag(4) + Prefixed(number(i)));
+         return AddBlob(i) + NewFile(i, Tag(4) + Prefixed(number(i)));
        },
        [](uint64_t i) { return Tag(6, {1, i}); }},
       {"WAL",
