@@ -145,6 +145,7 @@ Status SstBlockCursor::Init(const Slice& contents, const SstBlockLayout& layout,
   next_at_ = 0;
   next_restart_ = 0;
   entries_ = 0;
+  key_bytes_ = 0;
   valid_ = false;
   key_.clear();
   handle_ = SstBlockHandle();
@@ -376,6 +377,14 @@ Status SstBlockCursor::Next() {
                std::to_string(unshared));
   }
   RETURN_IF_ERROR(CheckRestart(shared));
+  key_bytes_ += uint64_t{shared} + unshared;
+  if (key_bytes_ > MaxSstKeyBytes(contents_.size())) {
+    return Bad("keys: expected at most " +
+               std::to_string(MaxSstKeyBytes(contents_.size())) +
+               " bytes in all keys of a block of " +
+               std::to_string(contents_.size()) + " bytes, found " +
+               std::to_string(key_bytes_));
+  }
   key_.resize(shared);
   key_.append(input.data(), unshared);
   input.remove_prefix(unshared);

@@ -23,7 +23,8 @@
 //                  bits 28 and 29 only if the file's properties declare them
 //
 // Stricter than RocksDB, which asserts or does not check: every restart must be
-// the offset of an entry with shared 0, and lengths must add up exactly.
+// the offset of an entry with shared 0, lengths must add up exactly, and all
+// keys together have at most MaxSstKeyBytes().
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,15 @@ namespace sstferry {
 // be as large as the largest value.
 inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
+// Returns the maximum size of all keys of a decompressed block. Keys share
+// prefixes, so a crafted block of some MB may have keys of many TB, and code that
+// reads the block works on whole keys. A writer shares prefixes only between
+// restarts: with up to 16 entries between two restarts, as by default, keys
+// have at most 16 times the block's bytes. Blocks of other writers are far
+// below 4 GiB.
+constexpr uint64_t MaxSstKeyBytes(uint64_t block_bytes) {
+  return (uint64_t{4} << 30) + 16 * block_bytes;
+}
 // Maximum size of a metaindex, properties or dictionary block: much larger than
 // any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
@@ -136,7 +146,8 @@ class SstBlockCursor {
                                      uint64_t file_offset);
 
   // Moves to the next entry. After the last entry, valid() is false. Returns
-  // Corruption if the entry or the restart array is malformed.
+  // Corruption if the entry or the restart array is malformed, or if the keys
+  // up to this entry are larger than MaxSstKeyBytes().
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }
@@ -178,6 +189,7 @@ class SstBlockCursor {
   size_t next_at_ = 0;        // offset of the next entry
   uint32_t next_restart_ = 0;
   uint64_t entries_ = 0;
+  uint64_t key_bytes_ = 0;  // of all entries so far
   bool valid_ = false;
   std::string key_;
   rocksdb::Slice value_;

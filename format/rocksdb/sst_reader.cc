@@ -1,6 +1,7 @@
 #include "format/rocksdb/sst_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "format/end_state.h"
 #include "format/rocksdb/sst_coding.h"
@@ -56,6 +57,19 @@ constexpr char kNoCompressions[] = ";";
 Status BadTable(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
                     what + ", offset " + std::to_string(offset));
+}
+
+// Removes every second anchor, beginning with the first one. Returns the size
+// of the remaining keys.
+uint64_t KeepEverySecond(std::vector<SstAnchor>* anchors) {
+  uint64_t key_bytes = 0;
+  size_t kept = 0;
+  for (size_t i = 1; i < anchors->size(); i += 2) {
+    key_bytes += (*anchors)[i].user_key.size();
+    (*anchors)[kept++] = std::move((*anchors)[i]);
+  }
+  anchors->resize(kept);
+  return key_bytes;
 }
 
 std::string Describe(const SstBlockHandle& handle) {
@@ -392,17 +406,25 @@ Status SstReader::Anchors(size_t max_count,
   const uint64_t total =
       std::min(properties_.data_bytes, footer_.footer_offset);
   SstAnchor last;
+  uint64_t key_bytes = 0;
   Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
+    last.user_key.assign(entry.separator.data(), entry.separator.size());
     last.file_bytes = entry.handle.end();
     // Keeps one anchor for the last block.
     if (anchors->size() + 1 < max_count &&
+        entry.separator.size() <= kMaxKeyBytes &&
         static_cast<double>(last.file_bytes) * max_count >=
             static_cast<double>(total) * (anchors->size() + 1)) {
-      anchors->push_back(
-          {entry.separator.ToString(), entry.handle.end()});
-      return Status::OK();
+      anchors->push_back(last);
+      key_bytes += last.user_key.size();
     }
-    last.user_key.assign(entry.separator.data(), entry.separator.size());
+    if (key_bytes > kMaxAnchorKeyBytes) {
+      // Continues with the new distance between anchors.
+      key_bytes = KeepEverySecond(anchors);
+      max_count = static_cast<size_t>(std::min(
+          static_cast<double>(max_count),
+          static_cast<double>(total) * anchors->size() / last.file_bytes));
+    }
     return Status::OK();
   });
   if (!s.ok()) {

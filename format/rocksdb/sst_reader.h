@@ -20,6 +20,7 @@
 #include "rocksdb/status.h"
 
 #include "format/byte_source.h"
+#include "format/limits.h"
 #include "format/release.h"
 #include "format/rocksdb/sst_block.h"
 #include "format/rocksdb/sst_footer.h"
@@ -56,6 +57,10 @@ struct SstIndexEntry {
   // kBinarySearchWithFirstKey.
   rocksdb::Slice first_key;
 };
+
+// Maximum size of the keys of all anchors of a table. A crafted index of some
+// MB may have separators of many GB, because they share prefixes.
+inline constexpr uint64_t kMaxAnchorKeyBytes = 64u << 20;
 
 // A position at which a file can be split. The first `file_bytes` bytes contain
 // all user keys up to and including `user_key`.
@@ -122,8 +127,9 @@ class SstReader {
       const EntryVisitor& visitor) const;
 
   // Finds at most max_count anchors, which are spread evenly over the bytes of
-  // the data blocks. The last anchor is the end of the last block. Keeps at
-  // most max_count keys in memory. REQUIRES: max_count > 0.
+  // the data blocks. The last anchor is the end of the last block. The keys of
+  // the others have at most kMaxKeyBytes each, and kMaxAnchorKeyBytes together,
+  // so there are fewer anchors for long keys. REQUIRES: max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
 

@@ -15,6 +15,10 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
+// Maximum size of the keys of all cut points of a family. A million cut points,
+// with keys of 1 KiB, are four for each part that a plan can have.
+constexpr uint64_t kMaxWeightKeyBytes = 1u << 30;
+
 // A cut point: a key, and the number of bytes between the previous cut point
 // and the key.
 struct Weight {
@@ -27,6 +31,7 @@ struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
   std::vector<Weight> weights;
+  uint64_t key_bytes = 0;  // of `weights`
 };
 
 // Cuts one family into parts. Each call of CutFamily() makes one object.
@@ -91,9 +96,12 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
     if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
-      if (point.key.size() <= kMaxKeyBytes && !family_.one_part) {
+      // ChunkBuilder refuses a longer key later.
+      if (point.key.size() <= kMaxKeyBytes && !family_.one_part &&
+          region->key_bytes + point.key.size() <= kMaxWeightKeyBytes) {
+        region->key_bytes += point.key.size();
         region->weights.push_back({point.key, bytes});
-      }  // else: ChunkBuilder refuses the long key later
+      }
     } else if (points.size() == 1) {
       // A file without cut points is partly outside the interval. Assume that
       // half of the file is inside.

@@ -197,6 +197,41 @@ TEST_CASE("SstBlockCursor refuses malformed entries", "[format][corruption]") {
   RequireCorrupt(WithTail(Entry(0, 1, 3, "k\x01\x01\x09"), {0}), layout);
 }
 
+TEST_CASE("SstBlockCursor refuses a small block with huge keys",
+          "[format][corruption]") {
+  constexpr uint32_t kKeyBytes = 16u << 20;
+  std::string entries = Entry(0, kKeyBytes, 0, std::string(kKeyBytes, 'k'));
+  for (int i = 0; i < 400; ++i) {
+    entries += Entry(kKeyBytes - 1, 1, 0, "k");
+  }
+  const std::string block = WithTail(entries, {0});
+  SstBlockCursor cursor;
+  REQUIRE_OK(cursor.Init(block, SstBlockLayout(), 0));
+  Status s;
+  do {
+    s = cursor.Next();
+  } while (s.ok() && cursor.valid());
+  INFO(s.ToString());
+  REQUIRE(s.IsCorruption());
+  const uint64_t most = MaxSstKeyBytes(block.size()) / kKeyBytes;
+  REQUIRE(cursor.entries() == most);
+  REQUIRE(most < 300);
+  // Keys with a restart at every 16th entry, as RocksDB writes them, are fine.
+  entries.clear();
+  std::vector<uint32_t> restarts;
+  for (int i = 0; i < 64; ++i) {
+    if (i % 16 == 0) {
+      restarts.push_back(static_cast<uint32_t>(entries.size()));
+      entries += Entry(0, 300'000, 0, std::string(300'000, 'k'));
+    } else {
+      entries += Entry(299'999, 1, 0, "k");
+    }
+  }
+  test::KeyValues found;
+  REQUIRE_OK(Walk(WithTail(entries, restarts), SstBlockLayout(), &found));
+  REQUIRE(found.size() == 64);
+}
+
 TEST_CASE("SstBlockCursor refuses malformed hash indexes",
           "[format][corruption]") {
   const std::string entry = Entry(0, 1, 1, "kv");

@@ -389,6 +389,61 @@ TEST_CASE("Anchors split a file into parts of nearly equal size",
   }
 }
 
+// Returns a table whose index has `blocks` data blocks of 100 bytes, and
+// separators that share all but the last 4 of `key_bytes` bytes.
+std::string WithSharedSeparators(uint32_t blocks, uint32_t key_bytes) {
+  test::RawSst raw;
+  raw.AddZeros(100 * blocks);
+  std::string index;
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const std::string handle =
+        test::EncodeHandle({100 * i, 100 - kSstBlockTrailerBytes});
+    const uint32_t shared = i == 0 ? 0 : key_bytes - 4;
+    std::string key(key_bytes - 4 - shared, 'k');
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      key.push_back(static_cast<char>(i >> shift));
+    }
+    test::PutVarint(&index, shared);
+    test::PutVarint(&index, key.size());
+    test::PutVarint(&index, handle.size());
+    index += key + handle;
+  }
+  test::PutFixed(&index, 0, 4);
+  test::PutFixed(&index, 1, 4);
+  const SstBlockHandle index_at = raw.Add(index);
+  const SstBlockHandle props =
+      raw.Add(test::RawProperties(blocks, blocks, 100 * blocks));
+  return raw.Finish({{"rocksdb.properties", test::EncodeHandle(props)}},
+                    index_at);
+}
+
+TEST_CASE("Anchors take little memory, even with long keys", "[format][sst]") {
+  const auto anchors_of = [](const std::string& bytes) {
+    const SliceSource source(bytes);
+    SstReader reader;
+    REQUIRE_OK(reader.Open(&source));
+    std::vector<SstAnchor> anchors;
+    REQUIRE_OK(reader.Anchors(4096, &anchors));
+    REQUIRE(anchors.back().file_bytes == reader.properties().data_bytes);
+    return anchors;
+  };
+  constexpr uint32_t kBlocks = 1000;
+  const std::vector<SstAnchor> even =
+      anchors_of(WithSharedSeparators(kBlocks, 200'000));
+  uint64_t key_bytes = 0;
+  uint64_t before = 0;
+  for (const SstAnchor& anchor : even) {
+    key_bytes += anchor.user_key.size();
+    REQUIRE(anchor.file_bytes - before <= 8 * 100);
+    before = anchor.file_bytes;
+  }
+  REQUIRE(key_bytes <= kMaxAnchorKeyBytes + 200'000);
+  REQUIRE(even.size() >= kBlocks / 8);
+  REQUIRE(anchors_of(WithSharedSeparators(kBlocks, kMaxKeyBytes + 1)).size() ==
+          1);
+  REQUIRE(anchors_of(WithSharedSeparators(kBlocks, 100)).size() == kBlocks);
+}
+
 TEST_CASE("DescribeSst names footer, meta blocks, bounds and properties",
           "[format][sst]") {
   const auto env = test::NewMemoryEnv();
