@@ -158,7 +158,7 @@ class OwnWay {
     if (!opened.is_open() || fstat(opened.get(), &info) != 0) {
       return Errno();
     }
-    RETURN_IF_ERROR(CheckFile(name, info));
+    RETURN_IF_ERROR(CheckFile(opened, name, info));
     *file = std::move(opened);
     return Status::OK();
   }
@@ -204,28 +204,25 @@ class OwnWay {
     in_theirs_ = info.st_uid != 0;
     RETURN_IF_ERROR(CheckOwner(where_, info));
     return (info.st_mode & S_ISVTX) != 0 ? Status::OK()
-                                         : CheckWriters(where_, info);
+                                         : CheckWriters(at_, where_, info);
   }
 
-  Status CheckWriters(const std::string& name, const struct stat& info) const {
-    const bool group_writes = (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
-    const bool all_write = (info.st_mode & S_IWOTH) != 0;
-    return group_writes || all_write
-               ? OthersMayChange(
-                     name,
-                     (all_write ? std::string("everybody")
-                                : "group " + std::to_string(info.st_gid)) +
-                         " may write it",
-                     "chmod go-w it")
-               : Status::OK();
+  Status CheckWriters(const Descriptor& file, const std::string& name,
+                      const struct stat& info) const {
+    const std::string writers =
+        OtherWriters(info, kOpenFiles + std::to_string(file.get()));
+    return writers.empty() ? Status::OK()
+                           : OthersMayChange(name, writers + " may write it",
+                                             "chmod go-w it");
   }
 
-  Status CheckFile(const std::string& name, const struct stat& info) {
+  Status CheckFile(const Descriptor& file, const std::string& name,
+                   const struct stat& info) {
     if (!S_ISREG(info.st_mode)) {
       return Refused("expected a file, found " + KindOf(info));
     }
     RETURN_IF_ERROR(CheckOwner(name, info));
-    RETURN_IF_ERROR(CheckWriters(name, info));
+    RETURN_IF_ERROR(CheckWriters(file, name, info));
     // Refuse a file of root to which a link led that `account_` may have made.
     // Otherwise `account_` could choose the file that root reads.
     const bool is_named_by_account =

@@ -2,6 +2,7 @@
 
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr int kMaxLinks = 40;  // the kernel's limit
+constexpr char kAccessList[] = "system.posix_acl_access";
 
 Status Refused(const std::string& what) {
   return MakeStatus(EndState::kRefused, what);
@@ -31,19 +33,28 @@ class Way {
   // Checks all components of a path except the last one. If the last component
   // is a link, checks the path of the link, too.
   Status Go(const fs::path& path) {
-    fs::path at = "/";
+    std::vector<fs::path> parts;
+    for (const fs::path& part : path.relative_path()) {
+      if (!part.empty() && part != ".") {
+        parts.push_back(part);
+      }
+    }
+    fs::path at = "/";  // has no links
     Status status = LookAt(at);
-    const fs::path parts = path.lexically_normal().relative_path();
-    for (auto part = parts.begin(); status.ok() && part != parts.end();
-         ++part) {
-      const bool is_last = std::next(part) == parts.end();
-      at /= *part;
+    for (size_t i = 0; status.ok() && i < parts.size(); ++i) {
+      if (parts[i] == "..") {
+        at = at.parent_path();
+        continue;
+      }
+      const bool is_last = i + 1 == parts.size();
+      at /= parts[i];
       struct stat info;
       if (lstat(at.c_str(), &info) != 0) {
-        return errno == ENOENT ? Status::OK() : Missing(at);
+        return errno == ENOENT && !GoesUp(parts, i) ? Status::OK()
+                                                    : Missing(at);
       }
       if (S_ISLNK(info.st_mode)) {
-        return Follow(at, is_last ? fs::path() : Rest(part, parts.end()));
+        return Follow(at, Rest(parts, i));
       }
       status = is_last ? Status::OK() : LookAt(at);
     }
@@ -51,12 +62,24 @@ class Way {
   }
 
  private:
-  static fs::path Rest(fs::path::iterator part, fs::path::iterator end) {
+  // Returns the components after the one at `i`, as a path.
+  static fs::path Rest(const std::vector<fs::path>& parts, size_t i) {
     fs::path rest;
-    for (++part; part != end; ++part) {
-      rest /= *part;
+    for (++i; i < parts.size(); ++i) {
+      rest /= parts[i];
     }
     return rest;
+  }
+
+  // Returns true if a component after the one at `i` is "..". If the component
+  // at `i` does not exist yet, nobody knows where such a path will lead.
+  static bool GoesUp(const std::vector<fs::path>& parts, size_t i) {
+    for (++i; i < parts.size(); ++i) {
+      if (parts[i] == "..") {
+        return true;
+      }
+    }
+    return false;
   }
 
   static Status Missing(const fs::path& path) {
@@ -81,13 +104,10 @@ class Way {
     if (lstat(dir.c_str(), &info) != 0) {
       return Missing(dir);
     }
-    const bool group_writes = (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
-    const bool others_write = (info.st_mode & S_IWOTH) != 0;
-    if ((group_writes || others_write) && (info.st_mode & S_ISVTX) == 0) {
+    const std::string writers = OtherWriters(info, dir);
+    if (!writers.empty() && (info.st_mode & S_ISVTX) == 0) {
       return Refused("expected that only its owner may write in " +
-                     dir.string() + ", found it writable by " +
-                     (others_write ? std::string("everybody")
-                                   : "group " + std::to_string(info.st_gid)));
+                     dir.string() + ", found it writable by " + writers);
     }
     if (info.st_uid == 0) {
       return Status::OK();
@@ -116,6 +136,22 @@ std::string AccountName(uid_t uid) {
   const bool known = getpwuid_r(uid, &entry, room.data(), room.size(),
                                 &found) == 0 && found != nullptr;
   return known ? std::string(entry.pw_name) : std::to_string(uid);
+}
+
+std::string OtherWriters(const struct stat& info, const std::string& path) {
+  if ((info.st_mode & S_IWOTH) != 0) {
+    return "everybody";
+  }
+  if ((info.st_mode & S_IWGRP) == 0) {
+    return "";
+  }
+  if (info.st_gid != 0) {
+    return "group " + std::to_string(info.st_gid);
+  }
+  const bool has_no_list =
+      getxattr(path.c_str(), kAccessList, nullptr, 0) < 0 &&
+      (errno == ENODATA || errno == EOPNOTSUPP);
+  return has_no_list ? "" : "the accounts of its access control list";
 }
 
 Status FindOtherAccount(const std::string& dir, std::optional<uid_t>* account) {

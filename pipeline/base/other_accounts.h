@@ -4,6 +4,7 @@
 // Otherwise the operator must run the pull as the account that can.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -16,12 +17,19 @@ namespace sstferry {
 // Returns the account's name, or its number if this machine does not know it.
 std::string AccountName(uid_t uid);
 
+// Returns who may write to a file or directory, apart from its owner and root.
+// Empty: nobody. `info` is its state, and `path` leads to it. The group of root
+// does not count, unless there is an access control list: then the group's
+// permissions are the most that any account of the list has.
+std::string OtherWriters(const struct stat& info, const std::string& path);
+
 // Finds the account other than root that owns directories on the path to `dir`.
 // Also checks the paths to which symbolic links lead, but not `dir` itself.
 // Leaves *account empty if root owns all of these directories. A directory that
 // everybody may write to is allowed if it is sticky, like /tmp: nobody can
 // rename another account's files there.
-//   kRefused  several accounts, or a group, or everybody may change a name
+//   kRefused  several accounts, a group, the accounts of an access control
+//             list, or everybody may change a name
 [[nodiscard]] rocksdb::Status FindOtherAccount(const std::string& dir,
                                                std::optional<uid_t>* account);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -48,6 +49,30 @@ bool IsRoot() {
 void Give(const std::string& path, mode_t mode = 0755) {
   REQUIRE(lchown(path.c_str(), kOther, kOther) == 0);
   if (!fs::is_symlink(path)) REQUIRE(chmod(path.c_str(), mode) == 0);
+}
+
+// Lets the other account write to a file or directory of root, with an access
+// control list in the kernel's form. Returns false if the file system has none.
+bool GiveByList(const std::string& path) {
+  const struct {
+    uint16_t tag;
+    uint16_t permissions;
+    uint32_t id;
+  } rows[] = {{0x01, 7, UINT32_MAX},  // the owner
+              {0x02, 7, kOther},
+              {0x04, 5, UINT32_MAX},  // the group
+              {0x10, 7, UINT32_MAX},  // the mask
+              {0x20, 5, UINT32_MAX}};
+  static_assert(sizeof(rows) == 5 * 8);
+  const uint32_t version = 2;
+  std::string list(reinterpret_cast<const char*>(&version), sizeof(version));
+  list.append(reinterpret_cast<const char*>(rows), sizeof(rows));
+  const bool is_set = setxattr(path.c_str(), "system.posix_acl_access",
+                               list.data(), list.size(), 0) == 0;
+  if (!is_set) {
+    WARN("not run: TMPDIR has no access control lists");
+  }
+  return is_set;
 }
 
 uid_t OwnerOf(const std::string& path) {
@@ -147,6 +172,20 @@ TEST_CASE("Root writes nothing where another account may change a name",
     chmod((places.dir / "group").c_str(), 0775);
     target = places.dir / "group/target";
   }
+  SECTION("an access control list lets another account write there") {
+    fs::create_directory(places.dir / "list");
+    chmod((places.dir / "list").c_str(), 0755);
+    if (!GiveByList(places.dir / "list")) return;
+    target = places.dir / "list/target";
+  }
+  SECTION("the way leads up from where a link leads") {
+    fs::create_directory(places.app + "/own");
+    fs::create_directory_symlink(places.app + "/own", places.dir / "way");
+    target = places.dir / "way/../target";
+  }
+  SECTION("the way leads up from a directory that does not exist") {
+    target = places.dir / "none/../app/target";
+  }
   PullOptions options = places.Options(target);
   options.mode = swaps ? PullMode::kSwap : PullMode::kPull;
   Summary summary;
@@ -166,8 +205,13 @@ TEST_CASE("Root works where no other account may change a name",
   const std::string sticky = places.dir / "sticky";
   fs::create_directory(sticky);
   chmod(sticky.c_str(), 01777);
-  const std::string target =
-      GENERATE(false, true) ? sticky + "/target" : places.dir / "target";
+  // The group of root has only root.
+  const std::string group = places.dir / "group";
+  fs::create_directory(group);
+  chmod(group.c_str(), 0775);
+  const std::string parent =
+      GENERATE(std::string("sticky/"), std::string("group/"), std::string());
+  const std::string target = places.dir / (parent + "target");
   Summary summary;
   REQUIRE_OK(MakePull(places.Options(target))->Run(&summary));
   // In another account's directory, a refresh in place would open names that
@@ -276,6 +320,12 @@ TEST_CASE("Root uses no config file that others may change",
   SECTION("it belongs to root") { code = 0; }
   SECTION("it belongs to another account") { Give(config, 0644); }
   SECTION("others may write it") { chmod(config.c_str(), 0666); }
+  SECTION("an access control list lets another account write it") {
+    if (!GiveByList(config)) return;
+  }
+  SECTION("an access control list lets another account write its directory") {
+    if (!GiveByList(dir)) return;
+  }
   SECTION("its directory belongs to another account") { Give(dir); }
   SECTION("a link leads to another account's file") {
     fs::rename(config, places.app + "/config.toml");
