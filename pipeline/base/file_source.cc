@@ -23,7 +23,8 @@ FileSource::FileSource(std::string path, uint64_t size,
       size_(size),
       file_(std::move(file)),
       descriptor_(std::move(descriptor)),
-      when_unreadable_(when_unreadable) {}
+      when_unreadable_(when_unreadable),
+      owner_(geteuid()) {}
 
 Status FileSource::Failed(const Status& status, EndState when_unreadable,
                           const std::string& path) {
@@ -82,19 +83,21 @@ Status FileSource::OpenForeign(rocksdb::FileSystem* file_system,
   if (!status.ok()) {
     return MakeStatus(when_unreadable, MessageOf(status));
   }
-  if (file_system != rocksdb::FileSystem::Default().get()) {
-    return Open(file_system, path, out, when_unreadable);
+  struct stat info = {};
+  if (opened.is_open() && fstat(opened.get(), &info) != 0) {
+    return ErrnoStatus(when_unreadable, "cannot look at", path, errno);
   }
-  if (!opened.is_open()) {
+  const uid_t owner = opened.is_open() ? info.st_uid : geteuid();
+  if (file_system != rocksdb::FileSystem::Default().get()) {
+    RETURN_IF_ERROR(Open(file_system, path, out, when_unreadable));
+  } else if (opened.is_open()) {
+    out->reset(new FileSource(path, static_cast<uint64_t>(info.st_size),
+                              nullptr, std::move(opened), when_unreadable));
+  } else {
     return Failed(rocksdb::IOStatus::PathNotFound("No such file or directory"),
                   when_unreadable, path);
   }
-  struct stat info;
-  if (fstat(opened.get(), &info) != 0) {
-    return ErrnoStatus(when_unreadable, "cannot look at", path, errno);
-  }
-  out->reset(new FileSource(path, static_cast<uint64_t>(info.st_size), nullptr,
-                            std::move(opened), when_unreadable));
+  (*out)->owner_ = owner;
   return Status::OK();
 }
 
@@ -137,11 +140,15 @@ Status FileSource::Complete(uint64_t offset, size_t n,
 
 Status ReadForeignFile(rocksdb::FileSystem* file_system,
                        const std::string& path, uint64_t max_bytes,
-                       std::string* text, EndState when_unreadable) {
+                       std::string* text, EndState when_unreadable,
+                       uid_t* owner) {
   text->clear();
   std::unique_ptr<FileSource> source;
   RETURN_IF_ERROR(FileSource::OpenForeign(file_system, path, &source,
                                           when_unreadable));
+  if (owner != nullptr) {
+    *owner = source->owner();
+  }
   if (source->size() > max_bytes) {
     return MakeStatus(EndState::kCorrupt,
                       path + ": expected at most " +

@@ -1,6 +1,8 @@
 // Reads a file for the parsers in format/.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 
@@ -45,6 +47,9 @@ class FileSource : public ByteSource {
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override;
   uint64_t size() const override { return size_; }
+  // Returns the owner of a file that OpenForeign() opened. For other files, and
+  // files that exist only in another file system: this process's account.
+  uid_t owner() const { return owner_; }
 
  private:
   FileSource(std::string path, uint64_t size,
@@ -63,14 +68,16 @@ class FileSource : public ByteSource {
   const std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
   const Descriptor descriptor_;  // if open, replaces file_
   const EndState when_unreadable_;
+  uid_t owner_;
 };
 
-// Reads a file in a directory that another account may own.
+// Reads a file in a directory that another account may own. If `owner` is not
+// null, sets it as FileSource::owner() does.
 //   kCorrupt         the file has more than `max_bytes` bytes
 //   when_unreadable  the file is missing, or OpenForeign() refuses the file
 [[nodiscard]] rocksdb::Status ReadForeignFile(
     rocksdb::FileSystem* file_system, const std::string& path,
     uint64_t max_bytes, std::string* text,
-    EndState when_unreadable = EndState::kInternal);
+    EndState when_unreadable = EndState::kInternal, uid_t* owner = nullptr);
 
 }  // namespace sstferry

@@ -1,5 +1,7 @@
 #include "pipeline/pull/journal_state.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "format/limits.h"
@@ -238,12 +240,16 @@ Status ReadJournalState(rocksdb::FileSystem* file_system,
     return Status::NotFound(path);
   }
   std::string journal;
-  const Status read =
-      ReadForeignFile(file_system, path, kMaxJournalBytes, &journal);
+  uid_t owner = 0;
+  const Status read = ReadForeignFile(file_system, path, kMaxJournalBytes,
+                                      &journal, EndState::kInternal, &owner);
   if (!read.ok()) {
     return WithContext(read, EndStateOf(read), "read " + path);
   }
   const Status status = ParseJournalState(journal, state);
+  if (owner != 0 && owner != geteuid()) {
+    state->head.command_line.clear();
+  }
   return status.IsIncomplete() ? status
                                : WithContext(status, EndStateOf(status), path);
 }

@@ -52,7 +52,10 @@ Totals TotalsOf(const std::vector<JournalChunk>& chunks);
 [[nodiscard]] rocksdb::Status ParseJournalState(const rocksdb::Slice& journal,
                                                 JournalState* state);
 
-// Parses the journal file `path`, without changing it. NotFound: no such file.
+// Parses the journal file `path`, without changing it. If the file belongs to
+// another account than this process's account and root, clears the head's
+// command_line: a command that another account has chosen must not be offered.
+//   NotFound  no such file
 [[nodiscard]] rocksdb::Status ReadJournalState(rocksdb::FileSystem* file_system,
                                                const std::string& path,
                                                JournalState* state);

@@ -513,6 +513,18 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   INFO(pull.err());
   REQUIRE(pull.err().find("CANCELLED") != std::string::npos);
   REQUIRE(OwnerOf(target + ".sstferry") == kOther);
+  // The account may have put any command into its journal, for example with
+  // hooks, which root would run.
+  Process roots_look(Sstferry({"status", target}));
+  Process own_look(places.As(kOther, {"status", target}));
+  roots_look.Wait();
+  own_look.Wait();
+  INFO(roots_look.out() << own_look.out());
+  REQUIRE(roots_look.out().find("unfinished: ") != std::string::npos);
+  REQUIRE(roots_look.out().find("--max-rate") == std::string::npos);
+  REQUIRE(roots_look.out().find("next: run the same command again") !=
+          std::string::npos);
+  REQUIRE(own_look.out().find("next: sstferry pull ") != std::string::npos);
   std::vector<std::string> fast = words;
   fast.push_back("100M");
   Process again(Sstferry(fast));

