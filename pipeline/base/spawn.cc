@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
 #include "format/end_state.h"
 
@@ -72,19 +74,22 @@ class SpawnCall {
                            (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
   }
   int Start(std::vector<std::string> words,
-            std::vector<std::string> environment, pid_t* child) {
+            std::optional<std::vector<std::string>> environment,
+            pid_t* child) {
     std::vector<char*> argv;
     std::vector<char*> envp;
     for (std::string& word : words) {
       argv.push_back(word.data());
     }
-    for (std::string& variable : environment) {
-      envp.push_back(variable.data());
+    if (environment) {
+      for (std::string& variable : *environment) {
+        envp.push_back(variable.data());
+      }
     }
     argv.push_back(nullptr);
     envp.push_back(nullptr);
     return posix_spawn(child, argv[0], &actions_, &attributes_, argv.data(),
-                       envp.data());
+                       environment ? envp.data() : environ);
   }
 
  private:
@@ -92,40 +97,36 @@ class SpawnCall {
   posix_spawnattr_t attributes_;
 };
 
-std::vector<std::string> Environment() {
-  std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    all.emplace_back(*variable);
-  }
-  return all;
-}
-
 // Returns true if the account may have the variable of root's environment.
 // These are the variables for the terminal, the language, network proxies and
 // object stores. Others may hold secrets, such as a token of root.
-bool MayHave(const std::string& variable) {
+bool MayHave(std::string_view variable) {
   static constexpr const char* kNames[] = {
       "PATH",        "LANG",        "LANGUAGE",    "TZ",         "TERM",
       "NO_COLOR",    "TMPDIR",      "http_proxy",  "HTTP_PROXY", "https_proxy",
       "HTTPS_PROXY", "all_proxy",   "ALL_PROXY",   "no_proxy",   "NO_PROXY",
       "SSL_CERT_DIR", "SSL_CERT_FILE"};
-  const std::string name = variable.substr(0, variable.find('='));
+  const std::string_view name = variable.substr(0, variable.find('='));
   return name.starts_with("LC_") || name.starts_with("AWS_") ||
          std::find(std::begin(kNames), std::end(kNames), name) !=
              std::end(kNames);
 }
 
-// Replaces root's environment by one for the account. Also overwrites the old
-// variables, because the account will be able to read this process's memory.
+// Replaces root's environment by one for the account. Overwrites the old
+// variables, and copies none that the account may not have, because the account
+// will be able to read this process's memory, also the freed part.
 Status ReplaceEnvironment(const Account& account) {
-  const std::vector<std::string> all = Environment();
+  std::vector<std::string> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (MayHave(*variable)) {
+      kept.emplace_back(*variable);
+    }
     explicit_bzero(*variable, strlen(*variable));
   }
   bool is_set = clearenv() == 0;
-  for (const std::string& variable : all) {
+  for (const std::string& variable : kept) {
     const size_t equals = variable.find('=');
-    if (equals != std::string::npos && MayHave(variable)) {
+    if (equals != std::string::npos) {
       is_set = is_set && setenv(variable.substr(0, equals).c_str(),
                                 variable.c_str() + equals + 1, 1) == 0;
     }
@@ -216,9 +217,7 @@ Status Spawn(const ProgramStart& start, pid_t* child) {
                   ? 0
                   : EBADF;
   if (error == 0) {
-    error = call.Start(start.words,
-                       start.environment ? *start.environment : Environment(),
-                       child);
+    error = call.Start(start.words, start.environment, child);
   }
   for (const int copy : copies) {
     close(copy);

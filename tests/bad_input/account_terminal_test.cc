@@ -50,6 +50,8 @@ class Terminal {
     size.ws_row = 24;
     REQUIRE(ioctl(master_, TIOCSWINSZ, &size) == 0);
     const std::string name = ptsname(master_);
+    std::string token = "TOKEN_OF_ROOT=";
+    for (int i = 0; i < 300; ++i) token += "secret-of-root ";
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -60,7 +62,7 @@ class Terminal {
       const int terminal = open(name.c_str(), O_RDWR);
       ioctl(terminal, TIOCSCTTY, 0);
       for (const int fd : {0, 1, 2, 9}) dup2(terminal, fd);
-      putenv(const_cast<char*>("TOKEN_OF_ROOT=secret"));
+      putenv(token.data());
       execv(argv[0], argv.data());
       _exit(127);
     }
@@ -172,6 +174,34 @@ TEST_CASE("A program that runs as the account gets only the needed part of "
   REQUIRE(found.find("TOKEN_OF_ROOT") == std::string::npos);
   REQUIRE(found.find("USER=nobody") != std::string::npos);
   REQUIRE(found.find("HOME=/root") == std::string::npos);
+}
+
+TEST_CASE("The memory of a process that runs as the account has no secret of "
+          "root's environment",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const World world;
+  const std::string seen = world.app + "/seen";
+  // Searches all private, writable memory. Sanitizers map terabytes.
+  const std::string ssh = world.Ssh(
+      "while read -r range rights rest; do\n"
+      "  [ \"$rights\" = rw-p ] || continue\n"
+      "  begin=$((0x${range%-*} / 4096)); end=$((0x${range#*-} / 4096))\n"
+      "  [ $((end - begin)) -lt 65536 ] || continue\n"
+      "  dd if=/proc/$PPID/mem bs=4096 skip=$begin count=$((end - begin)) "
+      "2>/dev/null\n"
+      "done </proc/$PPID/maps | LC_ALL=C grep -a -o -e LOGNAME=nobody "
+      "-e secret-of-root >>" + seen);
+  Terminal terminal(Sstferry({"pull", "db1:/srv/orders", world.app + "/orders",
+                              "--ssh-command", ssh}),
+                    80);
+  terminal.End(4);
+  const std::string found = BytesOf(seen);
+  if (found.find("LOGNAME=nobody") == std::string::npos) {
+    WARN("not run: a process may not read the memory of its parent");
+    return;
+  }
+  REQUIRE(found.find("secret-of-root") == std::string::npos);
 }
 
 TEST_CASE("Output of an account cannot send control sequences to root's "
