@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include "format/end_state.h"
 #include "format/printable.h"
@@ -35,6 +36,7 @@ constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
 // current credentials are still valid.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
+constexpr milliseconds kLook{2};  // between two looks at a command
 constexpr milliseconds kMachineLimit{1'000};
 constexpr milliseconds kContainerLimit{10'000};
 constexpr size_t kMaxTokenFileBytes = 64u << 10;
@@ -133,6 +135,12 @@ bool MayBeContainerEndpoint(const Url& url) {
                      [&](const char* host) { return url.host == host; });
 }
 
+// Returns true if the child process has ended, and then sets its wait status.
+bool HasEnded(pid_t pid, int* status) {
+  const pid_t ended = waitpid(pid, status, WNOHANG);
+  return ended == pid || (ended < 0 && errno != EINTR);
+}
+
 }  // namespace
 
 Status RunForOutput(const std::string& command, size_t max_bytes,
@@ -179,11 +187,16 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
     output->append(buffer, static_cast<size_t>(n));
   }
   const bool is_large = output->size() > max_bytes;
+  int status = 0;
+  // A command may close its output long before it ends.
+  while (!is_late && !is_large && !HasEnded(pid, &status)) {
+    is_late = Clock::now() >= until;
+    std::this_thread::sleep_for(kLook);
+  }
   if (is_late || is_large) {
     kill(-pid, SIGKILL);
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   if (is_late) {
     return MakeStatus(EndState::kRefused, "the command did not end within " +

@@ -248,8 +248,10 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
 
 // Makes the archive's owner the owner of files that root puts, so that the
 // owner can prune them. Changes only a file or directory that no other account
-// can access. The owner cannot have moved such a directory of root's here,
-// because moving a directory requires write permission for it.
+// can access. The owner cannot have moved such a directory of root's here from
+// another directory, because that requires write permission for it. (The owner
+// can exchange it with another directory of root's in the same one, such as
+// lost+found, and then owns that.)
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {

@@ -316,6 +316,12 @@ TEST_CASE("A value in a host file is at most one word of a command line",
                   "ExecStart=/usr/bin/sstferry archive push /data/a s3://b "
                   "\"--label=a \\\"b\\\" %%n $$HOME `id` 'x' ; | # {}\""));
   REQUIRE(UnitWord("a\\") == "\"a\\\\\"");
+  const auto served =
+      Units(Host("[serve]\nlisten = \"127.0.0.1:1\"\n[[database]]\n"
+                 "path = \"/srv/a$b %n/orders\"\nserve = {}\n"));
+  // systemd replaces a % here, but no $.
+  REQUIRE(HasLine(served.at("sstferry-server.service"),
+                  "ReadWritePaths=\"-/srv/a$b %%n\""));
   REQUIRE(UnitWord("") == "\"\"");
   REQUIRE(UnitWord(";") == "\";\"");
 

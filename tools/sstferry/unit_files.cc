@@ -49,14 +49,35 @@ bool HasWord(const HostJob& job, const std::string& begin) {
 
 // --- systemd -----------------------------------------------------------------
 
+// Formats a word for a line of a systemd unit. Adds quotes if they are needed.
+// Doubles the characters in `doubled`.
+std::string Quoted(const std::string& word, const char* doubled) {
+  const bool is_plain =
+      !word.empty() &&
+      std::all_of(word.begin(), word.end(), [](unsigned char c) {
+        return std::isalnum(c) || std::strchr("/._@+=,:-", c) != nullptr;
+      });
+  if (is_plain) {
+    return word;
+  }
+  std::string quoted = "\"";
+  for (const char c : word) {
+    quoted += c == '"' || c == '\\' ? std::string("\\") + c
+              : std::strchr(doubled, c) != nullptr ? std::string(2, c)
+                                                   : std::string(1, c);
+  }
+  return quoted + "\"";
+}
+
 // Returns the lines of a unit that let the server write to the parents of the
 // databases. If a path is below /home, the lines also make /home visible.
 std::string WritePaths(const HostJob& job) {
   std::set<std::string> lines;
   for (const JobPath& path : job.paths) {
     if (path.is_written) {
-      lines.insert("ReadWritePaths=" + UnitWord("-" + ParentOf(path.path)) +
-                   "\n");
+      // A single % begins a specifier. A $ has a meaning only in Exec lines.
+      lines.insert("ReadWritePaths=" +
+                   Quoted("-" + ParentOf(path.path), "%") + "\n");
     }
     if (path.path.starts_with("/home/")) {
       lines.insert("ProtectHome=no\n");
@@ -368,21 +389,8 @@ std::string OwnHeader(const HostFile& host) {
 }
 
 std::string UnitWord(const std::string& word) {
-  const bool is_plain =
-      !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-        return std::isalnum(c) || std::strchr("/._@+=,:-", c) != nullptr;
-      });
-  if (is_plain) {
-    return word;
-  }
-  std::string quoted = "\"";
-  for (const char c : word) {
-    // Doubles % and $. A single % begins a specifier, and a $ a variable.
-    quoted += c == '"' || c == '\\' ? std::string("\\") + c
-              : c == '%' || c == '$' ? std::string(2, c)
-                                     : std::string(1, c);
-  }
-  return quoted + "\"";
+  // A single % begins a specifier, and a $ a variable.
+  return Quoted(word, "%$");
 }
 
 Status MakeFiles(FileForm form, const HostFile& host,

@@ -35,7 +35,8 @@ std::string OwnHeader(const HostFile& host);
                                         const std::string& program,
                                         std::vector<MadeFile>* files);
 
-// Formats a word for a line of a systemd unit. Adds quotes if they are needed.
+// Formats a word for an Exec line of a systemd unit. Adds quotes if they are
+// needed.
 std::string UnitWord(const std::string& word);
 
 }  // namespace sstferry
