@@ -33,15 +33,14 @@ class Way {
   // Checks all components of a path except the last one. If the last component
   // is a link, checks the path of the link, too.
   Status Go(const fs::path& path) {
-    std::vector<fs::path> parts;
-    for (const fs::path& part : path.relative_path()) {
-      if (!part.empty() && part != ".") {
-        parts.push_back(part);
-      }
-    }
+    const fs::path relative = path.relative_path();
+    const std::vector<fs::path> parts(relative.begin(), relative.end());
     fs::path at = "/";  // has no links
     Status status = LookAt(at);
     for (size_t i = 0; status.ok() && i < parts.size(); ++i) {
+      if (parts[i].empty() || parts[i] == ".") {
+        continue;  // the directory before "." or a slash was looked at
+      }
       if (parts[i] == "..") {
         at = at.parent_path();
         continue;
