@@ -307,8 +307,7 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
               link.on_busy = [this] { state_.counters.progress++; };
               return link;
             }(),
-            &failure_),
-      watch_(options_.deadline, &failure_) {
+            &failure_) {
   link_.ShareWith(&state_);
 }
 
@@ -332,6 +331,7 @@ Status RemoteSource::Fail(const Status& status, const Lane& lane) {
 }
 
 Status RemoteSource::Connect() {
+  RETURN_IF_ERROR(watch_.Start(options_.deadline, &failure_));
   RETURN_IF_ERROR(link_.Connect());
   SourceSession* const session = link_.session();
   PullOptions as_pulled;

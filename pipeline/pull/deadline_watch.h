@@ -7,27 +7,36 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/duration.h"
+#include "pipeline/base/start_thread.h"
+#include "pipeline/base/stop_signal.h"
 #include "pipeline/pull/first_failure.h"
+#include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Watches one time limit on a thread of its own. Threads: one thread makes and
-// destroys this object.
+// Watches one time limit on a thread of its own. Threads: one thread makes,
+// starts and destroys this object.
 class DeadlineWatch {
  public:
+  DeadlineWatch() = default;
   // Borrows `failure`, and sets it to kDeadline after `limit` unless this
-  // object is destroyed first. 0: no limit.
-  DeadlineWatch(std::chrono::milliseconds limit, FirstFailure* failure) {
-    if (limit.count() > 0) {
-      thread_ = std::thread([this, limit, failure] {
-        if (!done_.WaitFor(limit)) {
-          failure->Set(MakeStatus(EndState::kDeadline,
-                                  "not done within " +
-                                      FormatDuration(limit)),
-                       {FailedPart::kTarget});
-        }
-      });
+  // object is destroyed first. 0: no limit. May be called once.
+  //   kInternal  the thread cannot be started
+  [[nodiscard]] rocksdb::Status Start(std::chrono::milliseconds limit,
+                                      FirstFailure* failure) {
+    if (limit.count() <= 0) {
+      return rocksdb::Status::OK();
     }
+    return StartThread(
+        [this, limit, failure] {
+          if (!done_.WaitFor(limit)) {
+            failure->Set(MakeStatus(EndState::kDeadline,
+                                    "not done within " +
+                                        FormatDuration(limit)),
+                         {FailedPart::kTarget});
+          }
+        },
+        &thread_);
   }
   ~DeadlineWatch() {
     done_.Stop();

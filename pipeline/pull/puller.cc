@@ -77,8 +77,9 @@ SourceLinkOptions Puller::LinkOptions() {
 
 Status Puller::Run(Summary* summary) {
   std::optional<DeadlineWatch> watch;
-  watch.emplace(options_.deadline, &failure_);
-  Status status = plans_ ? RunPlan() : RunSteps();
+  watch.emplace();
+  Status status = watch->Start(options_.deadline, &failure_);
+  if (status.ok()) status = plans_ ? RunPlan() : RunSteps();
   const FailedPart seen_by =
       exchange_.ended_by_hook() ? FailedPart::kAfterSwap : FailedPart::kTarget;
   if (!status.ok() && exchange_.has_open_hooks()) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/base/start_thread.h"
 #include "pipeline/pull/lane_shared.h"
 
 namespace sstferry {
@@ -151,17 +152,24 @@ Status SourceLink::OpenLane(uint32_t lane, Channel** channel) {
 }
 
 Status SourceLink::RunLanes(const std::function<void(uint32_t)>& work) {
-  std::vector<std::thread> threads;
-  for (uint32_t lane = 0; lane < lanes(); ++lane) {
-    threads.emplace_back([this, &work, lane] {
-      if (options_.on_lane_thread) {
-        options_.on_lane_thread();
-      }
-      work(lane);
-    });
+  std::vector<std::thread> threads(lanes());
+  for (size_t lane = 0; lane < threads.size() && !failure_->failed(); ++lane) {
+    const Status started = StartThread(
+        [this, &work, lane] {
+          if (options_.on_lane_thread) {
+            options_.on_lane_thread();
+          }
+          work(static_cast<uint32_t>(lane));
+        },
+        &threads[lane]);
+    if (!started.ok()) {
+      failure_->Set(started, {FailedPart::kTarget});
+    }
   }
   for (std::thread& thread : threads) {
-    thread.join();
+    if (thread.joinable()) {
+      thread.join();
+    }
   }
   return failure_->status();
 }

@@ -1,12 +1,19 @@
 // Tests how many bytes each lane of a real pull carries, and how fast, counted
-// at the target.
-#include <atomic>
-#include <mutex>
+// at the target; and a pull whose lanes cannot be started.
+#include <sys/syscall.h>
 
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <thread>
+
+#include "format/end_state.h"
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/seed_target.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test::lanes_test {
@@ -189,6 +196,40 @@ TEST_CASE("A pull is never faster than the rate limit of pull or of serve",
   constexpr uint64_t kAhead = kRate / 10 + 4 * 300'000;
   REQUIRE(meter.Rate(kAhead) > 0);
   REQUIRE(meter.Rate(kAhead) < 1.05 * kRate);
+}
+
+TEST_CASE("A pull that cannot start a thread fails, and the next one succeeds",
+          "[transfer][lanes]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeSample(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  options.method = PullMethod::kClone;
+  bool is_denied = false;
+  const auto deny = [&is_denied] {
+    is_denied = DenyInThisThread({{SYS_clone, EAGAIN}, {SYS_clone3, EAGAIN}});
+  };
+  const bool at_lanes = GENERATE(true, false);
+  if (at_lanes) {
+    options.on_transfer = [&deny](const std::string&) { deny(); };
+  } else {
+    options.deadline = std::chrono::minutes(1);
+  }
+  Summary failed;
+  std::thread([&] {
+    if (!at_lanes) deny();
+    failed = RunPull(options);
+  }).join();
+  if (!is_denied) {
+    WARN("SKIPPED: the kernel filters no calls");
+    return;
+  }
+  INFO(failed.status.ToString());
+  REQUIRE(EndStateOf(failed.status) == EndState::kInternal);
+  REQUIRE(failed.status.ToString().find("cannot start a thread") !=
+          std::string::npos);
+  options.on_transfer = nullptr;
+  REQUIRE_OK(RunPull(options).status);
 }
 
 }  // namespace
