@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <thread>
 
 #include "format/end_state.h"
 #include "format/printable.h"
@@ -36,7 +34,6 @@ constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
 // current credentials are still valid.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
-constexpr milliseconds kLook{2};  // between two looks at a command
 constexpr milliseconds kMachineLimit{1'000};
 constexpr milliseconds kContainerLimit{10'000};
 constexpr size_t kMaxTokenFileBytes = 64u << 10;
@@ -135,10 +132,30 @@ bool MayBeContainerEndpoint(const Url& url) {
                      [&](const char* host) { return url.host == host; });
 }
 
-// Returns true if the child process has ended, and then sets its wait status.
-bool HasEnded(pid_t pid, int* status) {
-  const pid_t ended = waitpid(pid, status, WNOHANG);
-  return ended == pid || (ended < 0 && errno != EINTR);
+// Runs the command $1 and writes its exit code to descriptor 3. waitpid(2) may
+// not return it: the application may ignore SIGCHLD.
+constexpr char kTellExitCode[] = "/bin/sh -c \"$1\" 3>&-; echo $? >&3";
+
+Status MakePipe(Descriptor* out, Descriptor* in) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("pipe: ") + std::strerror(errno));
+  }
+  *out = Descriptor(ends[0]);
+  *in = Descriptor(ends[1]);
+  return Status::OK();
+}
+
+// Appends the next bytes of a pipe. Closes the pipe at its end.
+void ReadSome(Descriptor* pipe, std::string* text) {
+  char buffer[4096];
+  const ssize_t n = read(pipe->get(), buffer, sizeof(buffer));
+  if (n > 0) {
+    text->append(buffer, static_cast<size_t>(n));
+  } else if (n == 0 || errno != EINTR) {
+    *pipe = Descriptor();
+  }
 }
 
 }  // namespace
@@ -146,30 +163,31 @@ bool HasEnded(pid_t pid, int* status) {
 Status RunForOutput(const std::string& command, size_t max_bytes,
                     milliseconds limit, std::string* output) {
   output->clear();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return MakeStatus(EndState::kInternal,
-                      std::string("pipe: ") + std::strerror(errno));
-  }
-  const Descriptor out(ends[0]);
+  Descriptor out;
+  Descriptor told;
   pid_t pid = 0;
   {
-    const Descriptor in(ends[1]);
+    Descriptor out_end;
+    Descriptor told_end;
+    RETURN_IF_ERROR(MakePipe(&out, &out_end));
+    RETURN_IF_ERROR(MakePipe(&told, &told_end));
     ProgramStart start;
-    start.words = {"/bin/sh", "-c", command};
-    start.out = in.get();
+    start.words = {"/bin/sh", "-c", kTellExitCode, "/bin/sh", command};
+    start.out = out_end.get();
+    start.third = told_end.get();
     start.own_group = true;  // children of the command are killed, too
     RETURN_IF_ERROR(Spawn(start, &pid));
   }
   const Clock::time_point until = Clock::now() + limit;
+  std::string exit_code;
   bool is_late = false;
-  char buffer[4096];
-  while (output->size() <= max_bytes) {
+  while (output->size() <= max_bytes && (out.is_open() || told.is_open())) {
     const auto left =
         std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-    pollfd waiting = {out.get(), POLLIN, 0};
+    // poll() ignores the descriptor -1 of a pipe that has ended.
+    pollfd waiting[2] = {{out.get(), POLLIN, 0}, {told.get(), POLLIN, 0}};
     const int ready =
-        left <= 0 ? 0 : poll(&waiting, 1, static_cast<int>(left));
+        left <= 0 ? 0 : poll(waiting, 2, static_cast<int>(left));
     if (ready < 0 && errno == EINTR) {
       continue;
     }
@@ -177,27 +195,18 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
       is_late = true;
       break;
     }
-    const ssize_t n = read(out.get(), buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) {
-      continue;
+    if (waiting[0].revents != 0) {
+      ReadSome(&out, output);
     }
-    if (n <= 0) {
-      break;
+    if (waiting[1].revents != 0) {
+      ReadSome(&told, &exit_code);
     }
-    output->append(buffer, static_cast<size_t>(n));
   }
   const bool is_large = output->size() > max_bytes;
-  int status = 0;
-  // A command may close its output long before it ends.
-  while (!is_late && !is_large && !HasEnded(pid, &status)) {
-    is_late = Clock::now() >= until;
-    std::this_thread::sleep_for(kLook);
-  }
   if (is_late || is_large) {
-    kill(-pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    SignalChild(pid, SIGKILL, /*whole_group=*/true);
   }
+  const int status = AwaitChild(pid);
   if (is_late) {
     return MakeStatus(EndState::kRefused, "the command did not end within " +
                                               std::to_string(limit.count()) +
@@ -208,9 +217,15 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
                                               std::to_string(max_bytes) +
                                               " bytes");
   }
-  return status == 0 ? Status::OK()
-                     : MakeStatus(EndState::kRefused,
-                                  "the command " + DescribeExit(status));
+  exit_code = WithoutLineEnd(exit_code);
+  if (exit_code == "0") {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    "the command " +
+                        (exit_code.empty()
+                             ? DescribeExit(status)
+                             : "ended with exit code " + exit_code));
 }
 
 CredentialChain::CredentialChain(const StoreOptions& options,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,14 +58,16 @@ class SpawnCall {
   void CloseFrom(int first) {
     posix_spawn_file_actions_addclosefrom_np(&actions_, first);
   }
-  // Unblocks all signals in the child, because this process blocks some.
-  // Signals that nohup ignores stay ignored in the child.
+  // Unblocks all signals in the child, because this process blocks some. An
+  // application may ignore SIGCHLD; a shell needs it. Signals that nohup
+  // ignores stay ignored in the child.
   void Attributes(bool own_group) {
     sigset_t none;
     sigemptyset(&none);
     sigset_t defaults = none;
     sigaddset(&defaults, SIGPIPE);
     sigaddset(&defaults, SIGXFSZ);
+    sigaddset(&defaults, SIGCHLD);
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &defaults);
     posix_spawnattr_setpgroup(&attributes_, 0);
@@ -226,6 +229,32 @@ Status Spawn(const ProgramStart& start, pid_t* child) {
                     : MakeStatus(EndState::kInternal,
                                  "cannot start " + start.words[0] + ": " +
                                      strerror(error));
+}
+
+bool ReapChild(pid_t child, int* wait_status) {
+  const pid_t reaped = waitpid(child, wait_status, WNOHANG);
+  if (reaped < 0) {
+    *wait_status = kUnknownEnd;
+  }
+  return reaped != 0;
+}
+
+int AwaitChild(pid_t child) {
+  int wait_status = kUnknownEnd;
+  while (waitpid(child, &wait_status, 0) < 0) {
+    if (errno != EINTR) {
+      return kUnknownEnd;
+    }
+  }
+  return wait_status;
+}
+
+void SignalChild(pid_t child, int signal, bool whole_group) {
+  siginfo_t info;
+  if (waitid(P_PID, static_cast<id_t>(child), &info,
+             WEXITED | WNOHANG | WNOWAIT) == 0) {
+    kill(whole_group ? -child : child, signal);
+  }
 }
 
 Account FindAccount(uid_t uid) {

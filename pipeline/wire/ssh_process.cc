@@ -146,7 +146,7 @@ SshProcess::~SshProcess() {
 bool SshProcess::Reap() {
   const std::lock_guard<std::mutex> lock(mu_);
   int state = 0;
-  if (!ended_ && waitpid(pid_, &state, WNOHANG) == pid_) {
+  if (!ended_ && ReapChild(pid_, &state)) {
     ended_ = state;
   }
   return ended_.has_value();
@@ -163,12 +163,16 @@ std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
 
 void SshProcess::Signal(int signal) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (!ended_) {  // another process may have the pid now
-    kill(pid_, signal);
+  if (!ended_) {
+    SignalChild(pid_, signal);
   }
 }
 
 std::string DescribeExit(int wait_status) {
+  if (wait_status == kUnknownEnd) {
+    return "ended with an unknown exit code, because this process ignores "
+           "SIGCHLD or reaps all its children";
+  }
   return WIFSIGNALED(wait_status)
              ? "was ended by signal " + std::to_string(WTERMSIG(wait_status))
              : "ended with exit code " +

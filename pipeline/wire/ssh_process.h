@@ -47,7 +47,8 @@ class SshProcess {
   ~SshProcess();
 
   // Blocks until the process has ended, and returns its status as waitpid(2)
-  // does. Returns nullopt if the process still runs after `limit`.
+  // does, or kUnknownEnd. Returns nullopt if the process still runs after
+  // `limit`.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   void Signal(int signal);
 

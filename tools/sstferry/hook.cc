@@ -40,7 +40,6 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
-constexpr int kUnknown = 255 << 8;  // wait status of exit code 255
 constexpr char kShell[] = "/bin/sh";
 // A shell script that waits for a line on descriptor 3 (the gate) and then runs
 // the command in the same process. If the gate is closed, the script exits.
@@ -174,11 +173,7 @@ bool Ended(pid_t child, int descriptor, int* state) {
   } else {
     poll(nullptr, 0, kLookMillis);
   }
-  const pid_t reaped = waitpid(child, state, WNOHANG);
-  if (reaped < 0) {
-    *state = kUnknown;  // another thread has reaped the child
-  }
-  return reaped != 0;
+  return ReapChild(child, state);
 }
 
 Status Outcome(const std::string& what, int state) {
@@ -187,7 +182,8 @@ Status Outcome(const std::string& what, int state) {
   }
   return MakeStatus(
       EndState::kRefused,
-      what + (WIFEXITED(state)
+      what + (state == kUnknownEnd ? " ended with an unknown code"
+              : WIFEXITED(state)
                   ? " ended with code " + std::to_string(WEXITSTATUS(state))
                   : " was ended by signal " + std::to_string(WTERMSIG(state))));
 }
@@ -206,14 +202,14 @@ Status RunCommand(const ShellCommand& shell) {
     const bool late = shell.until && now >= *shell.until;
     if (kill_at) {
       if (now >= *kill_at) {
-        kill(-child, SIGKILL);
+        SignalChild(child, SIGKILL, /*whole_group=*/true);
       }
     } else if (late || shell.stopped()) {
       ended = MakeStatus(late ? EndState::kDeadline : EndState::kCancelled,
                          what + (late ? " was ended: it took too long"
                                       : std::string(" was ended: ") +
                                             shell.why_stopped));
-      kill(-child, SIGTERM);
+      SignalChild(child, SIGTERM, /*whole_group=*/true);
       kill_at = now + kGrace;
     }
   }

@@ -313,9 +313,7 @@ class RootLoop {
     }
     stopped_ = true;
     Join();
-    int state = 0;
-    while (waitpid(child_, &state, 0) < 0 && errno == EINTR) {
-    }
+    const int state = AwaitChild(child_);
     close(signals);
     if (CurrentResultReceiver()) {
       CurrentResultReceiver()(result_);

@@ -1,7 +1,6 @@
 // Implements the command sstferry units.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -298,10 +297,7 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
   console->Log(LogLevel::kInfo, "running " + script);
   pid_t child = 0;
   RETURN_IF_ERROR(Spawn(start, &child));
-  int state = 0;
-  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
-  }
-  if (state != 0) {
+  if (AwaitChild(child) != 0) {
     return MakeStatus(EndState::kInternal,
                       "systemctl failed, or a unit did not start; the message "
                       "is above");

@@ -1,5 +1,6 @@
 // Starts child processes: other programs, or a part of this program that runs
-// as another account. All child processes are started by this file.
+// as another account. All child processes are started, reaped and signalled by
+// this file.
 #pragma once
 
 #include <sys/types.h>
@@ -37,6 +38,20 @@ struct ProgramStart {
 // and default signal handling.
 //   kInternal  the system cannot start it
 [[nodiscard]] rocksdb::Status Spawn(const ProgramStart& start, pid_t* child);
+
+// Wait status of a child that this process has not reaped by the functions
+// below. The application reaps all children, or ignores SIGCHLD. Neither
+// WIFEXITED() nor WIFSIGNALED() holds.
+inline constexpr int kUnknownEnd = -1;
+
+// If the child has ended, reaps it and returns true. *wait_status is then that
+// of waitpid(2), or kUnknownEnd. Does not block.
+bool ReapChild(pid_t child, int* wait_status);
+// Blocks until the child has ended and returns its wait status, or kUnknownEnd.
+int AwaitChild(pid_t child);
+// Sends a signal to the child, or to its group (ProgramStart::own_group). Does
+// nothing if the child was reaped, because another process may have its number.
+void SignalChild(pid_t child, int signal, bool whole_group = false);
 
 struct Account {
   uid_t uid = 0;

@@ -2,6 +2,8 @@
 // they expire. No message contains them.
 #include "pipeline/archive/credential_chain.h"
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 
 #include "format/end_state.h"
@@ -249,6 +251,22 @@ TEST_CASE("A command's output is bounded in bytes and in time", "[archive]") {
   CHECK(message("echo abc; exec >&-; exec tail -f /dev/null",
                 std::chrono::milliseconds(100)) ==
         "the command did not end within 100 ms");
+}
+
+TEST_CASE("A command's exit code is known even if the kernel reaps children",
+          "[archive]") {
+  std::string output;
+  std::string failed_output;
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const rocksdb::Status good =
+      RunForOutput("echo abc", 100, std::chrono::seconds(20), &output);
+  const rocksdb::Status failed = RunForOutput(
+      "echo abc; exit 3", 100, std::chrono::seconds(20), &failed_output);
+  std::signal(SIGCHLD, before);
+  CHECK(good.ok());
+  CHECK(output == "abc\n");
+  CHECK(EndStateOf(failed) == EndState::kRefused);
+  CHECK(MessageOf(failed) == "the command ended with exit code 3");
 }
 
 TEST_CASE("Credentials that an HTTP header cannot contain are refused",
