@@ -13,7 +13,9 @@
 #include <sstream>
 #include <vector>
 
+#include "format/end_state.h"
 #include "format/follow_file.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "sstferry/descriptor.h"
 
@@ -134,8 +136,15 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
           (has_owner ? "that owner" : "a member of that group") + what_to_do);
 }
 
+// A lock of AccessFileSystem on a LOCK file.
+struct HeldLock : rocksdb::FileLock {
+  DatabaseLock database;
+  rocksdb::FileLock* base = nullptr;  // null: `database` holds the lock
+};
+
 // Sets owner, group and mode of each new file and directory immediately after
-// creating it.
+// creating it. Locks a database so that no open under another spelling of its
+// path succeeds.
 //
 // Threads: any.
 class AccessFileSystem : public rocksdb::FileSystemWrapper {
@@ -177,6 +186,12 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
   }
   // Creates the file first, and locks it afterwards. The order matters: closing
   // any descriptor of a locked file would release the lock.
+  //
+  // RocksDB's own lock does not keep another thread of this process from
+  // opening the database by another spelling of its path. DatabaseLock does. A
+  // database in the workspace has RocksDB's lock, because nothing else opens
+  // it. Besides, a pull closes it and at once opens it again; meanwhile, a
+  // child process that is just being started would still hold the other lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -189,7 +204,31 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
         return status;
       }
     }
-    return target()->LockFile(name, options, lock, dbg);
+    auto held = std::make_unique<HeldLock>();
+    if (!IsPrivate(name)) {
+      Status status = held->database.Take(ParentOf(name), /*makes=*/false);
+      if (status.ok() && held->database.is_held()) {
+        *lock = held.release();
+        return IOStatus::OK();
+      }
+      if (EndStateOf(status) == EndState::kBusy) {
+        return rocksdb::status_to_io_status(std::move(status));
+      }
+      // The kernel or the file system may have only the other kind of locks.
+    }
+    const IOStatus status =
+        target()->LockFile(name, options, &held->base, dbg);
+    if (status.ok()) {
+      *lock = held.release();
+    }
+    return status;
+  }
+  IOStatus UnlockFile(rocksdb::FileLock* lock, const IOOptions& options,
+                      IODebugContext* dbg) override {
+    const std::unique_ptr<HeldLock> held(static_cast<HeldLock*>(lock));
+    return held->base != nullptr
+               ? target()->UnlockFile(held->base, options, dbg)
+               : IOStatus::OK();
   }
 
  private:

@@ -81,6 +81,8 @@ bool HasAskedAccess(const PullOptions& options);
 // Returns a file system that sets the access of each file that it creates. In
 // `workspace_dir`, only this account can use the files. Elsewhere, new files
 // get the access of the files in the same directory. The umask has no effect.
+// A database elsewhere that is opened through this file system is locked by a
+// DatabaseLock (database_files.h).
 std::shared_ptr<rocksdb::FileSystem> MakeAccessFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::string workspace_dir);
 

@@ -82,8 +82,8 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   const Status busy =
       MakeStatus(EndState::kBusy,
                  "target " + dir + ": " + (user.empty() ? "a process" : user) +
-                     " holds its LOCK, and sstferry never exchanges an "
-                     "open database");
+                     " holds its LOCK, and sstferry never replaces or "
+                     "changes an open database");
   const auto unknown = [&dir, &path](int error) {
     return ErrnoStatus(EndState::kRefused,
                        "target " + dir + ": cannot find out whether a process "
@@ -123,6 +123,7 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
     const int error = errno;
     if (error != EAGAIN && error != EACCES) {
+      file_ = std::move(file);
       return unknown(error);
     }
     // Keeps the descriptor open forever. A thread of this process may just have
@@ -148,6 +149,7 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
     if (!status.ok()) unlink(path.c_str());
   }
   if (status.ok()) file_ = std::move(file);
+  is_held_ = status.ok();
   return status;
 }
 

@@ -1,4 +1,5 @@
-// Checks an existing database directory that a pull is about to replace.
+// Locks and checks an existing database directory that a pull is about to
+// replace or change.
 #pragma once
 
 #include <string>
@@ -9,8 +10,10 @@
 
 namespace sstferry {
 
-// Holds RocksDB's lock on a directory. While the directory is exchanged, no
-// other process, and no other thread of this process, can open the database.
+// Holds RocksDB's lock on a directory. While this object exists, no other
+// process, and no other thread of this process, can open the database for
+// writing, whatever path it uses. A child process that this process forks
+// meanwhile keeps the lock until it ends or executes a program.
 //
 // Threads: one.
 class DatabaseLock {
@@ -26,9 +29,14 @@ class DatabaseLock {
   //   kBusy     a process has the database open
   //   kRefused  this process cannot open or lock the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);
+  // Returns true if Take() has locked a LOCK file.
+  bool is_held() const { return is_held_; }
 
  private:
+  // Also a file that could not be locked: RocksDB of this process may hold its
+  // lock, and would lose it if this descriptor were closed at once.
   Descriptor file_;
+  bool is_held_ = false;
 };
 
 // Returns true if `dir` contains a file that only databases and replicas have.

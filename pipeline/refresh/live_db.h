@@ -30,7 +30,7 @@ class LiveDb {
   // objects of the registry, and does not change that file. Disables automatic
   // compactions and the application's compaction filters. Adds remarks about
   // unknown options to *notes.
-  //   kBusy          another process holds the database's LOCK
+  //   kBusy          a process, perhaps this one, holds the database's LOCK
   //   kRefused       `dir` has no database or no OPTIONS file; WALs or tables
   //                  may be in another directory; or RocksDB would replay the
   //                  WALs wrongly (ReadNeededWals() in pull/closed_files.h)

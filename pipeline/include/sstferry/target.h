@@ -68,7 +68,7 @@ std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 //   OK           target_dir holds the complete snapshot, synced and closed
 //   kRefused     target_dir is not empty (kPull) or is a mount point, or the
 //                source has data that cannot be copied exactly
-//   kBusy        another process uses the target
+//   kBusy        a process uses the target, perhaps this one
 //   others       see EndState; target_dir is unchanged
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
 

@@ -1,10 +1,15 @@
 // Refreshes that are interrupted and started again.
 #include <filesystem>
 #include <map>
+#include <memory>
 
+#include "format/end_state.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
@@ -136,6 +141,53 @@ TEST_CASE("A refresh is not resumed after a write while the source is asked",
   REQUIRE(wrote);
   REQUIRE(second.chunks_resumed == 0);
   REQUIRE(NotesMention(second, "another process wrote to the target"));
+}
+
+TEST_CASE("A refresh does not open a database that this process has open by "
+          "another path",
+          "[target][refresh]") {
+  RefreshWorld world;
+  std::unique_ptr<test::OpenDb> application;
+  world.options.on_transfer = [&](const std::string&) {
+    application = std::make_unique<test::OpenDb>(
+        world.dir / "target/", test::OneFamily(test::Quiet()));
+    application->Put("foreign", "x");
+  };
+  const Summary ended = RunPull(world.options);
+  INFO(ended.status.ToString());
+  REQUIRE(EndStateOf(ended.status) == EndState::kBusy);
+  REQUIRE(MessageOf(ended.status).find("this process holds its LOCK") !=
+          std::string::npos);
+  application->Put("later", "y");
+  application.reset();
+  const std::map<std::string, std::string> entries =
+      EntriesOf(world.dir / "target");
+  REQUIRE(entries.contains("foreign"));
+  REQUIRE(entries.contains("later"));
+}
+
+TEST_CASE("This process cannot open a database during a refresh, by any path",
+          "[target][refresh]") {
+  RefreshWorld world;
+  const std::string path = world.dir / GENERATE("target", "target/");
+  rocksdb::Status first;
+  rocksdb::Status second;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != "Refresh:TargetOpened") return;
+    std::unique_ptr<rocksdb::DB> db;
+    first = rocksdb::DB::Open(rocksdb::Options(), path, IntoDb(&db));
+    if (first.ok()) return;
+    // RocksDB has closed its descriptor of LOCK, which must release nothing.
+    second = rocksdb::DB::Open(rocksdb::Options(), path, IntoDb(&db));
+  });
+  const Summary ended = RunPull(world.options);
+  TEST_SetFaultHook(nullptr);
+  INFO(ended.status.ToString());
+  REQUIRE(first.IsIOError());
+  REQUIRE(second.IsIOError());
+  REQUIRE_OK(ended.status);
+  REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(world.dir / "source"));
+  const test::OpenDb application(path, test::OneFamily(test::Quiet()));
 }
 
 TEST_CASE("A refresh does not change a database that was exchanged while the "
