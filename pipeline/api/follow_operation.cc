@@ -314,11 +314,13 @@ class Follow : public StandbyJob {
       stop_.Stop();
       syncer.join();
       JoinCutter();
+      status = failed();
+      // Cancel() excuses that nothing more was received. It does not excuse
+      // that something received was not stored.
       if (target_->exists()) {
         const Status synced = target_->Sync();
-        if (failed().ok()) Fail(synced);
+        status = status.ok() ? synced : status;
       }
-      status = failed();
     }
     *state = target_ != nullptr ? StateNow() : StandbyState();
     return status;

@@ -364,8 +364,11 @@ class Promote : public StandbyJob {
                          " to end");
       }
       if (EndStateOf(status) != EndState::kBusy || !options_.before ||
-          Clock::now() - begin >= kMostStop || stop_.WaitFor(kLook)) {
+          Clock::now() - begin >= kMostStop) {
         return status;
+      }
+      if (stop_.WaitFor(kLook)) {
+        return MakeStatus(EndState::kCancelled, "stopped on request");
       }
     }
   }

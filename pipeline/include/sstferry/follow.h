@@ -222,15 +222,17 @@ struct FollowOptions {
   uint32_t keep_views = 6;
   // Used only if the source is a directory; see ServeOptions::max_held_bytes.
   uint64_t max_held_bytes = 1'000'000'000;
-  // Called after each cut and once a second, by a thread that Run() has
-  // started.
+  // Called by the thread of Run(): after each cut, and about once a second. Not
+  // called while this thread takes a required cut, or waits for the source or
+  // before a retry.
   std::function<void(const StandbyState&)> on_state;
 };
 
-// Makes a job that follows until it is cancelled and then returns OK. While the
-// source cannot be reached, or the target's disk has no room for a cut, the job
-// retries without limit. If a view cannot be made, the job logs a warning and
-// tries again.
+// Makes a job that follows until it is cancelled. Run() then stores what was
+// received, for which an archive gets 40 s, and returns OK, or why it could not
+// be stored. While the source cannot be reached, or the target's disk has no
+// room for a cut, the job retries without limit. If a view cannot be made, the
+// job logs a warning and tries again.
 //   kRefused  the source cannot be followed, DIR is not a standby of it, or
 //             DIR.view contains other files or belongs to another account
 //   kBusy     another process follows into DIR, or has the database open that

@@ -1190,6 +1190,35 @@ TEST_CASE("A check accepts a set whose log a prune has removed", "[archive]") {
   REQUIRE(EndStateOf(world.Check(nullptr, &check)) == EndState::kCorrupt);
 }
 
+TEST_CASE("A stopped follower that cannot store what it received says so",
+          "[archive][log]") {
+  StandbyWorld source;
+  source.Write(30);
+  const std::string archive = source.root() + "/archive";
+  InitArchive(archive);
+  FollowOptions follow;
+  follow.pull = source.Options();
+  follow.into_archive = true;
+  follow.store.where.directory = archive;
+  follow.segment = std::chrono::hours(1);  // only the last put
+  std::atomic<bool> has_set{false};
+  std::atomic<uint64_t> received{0};
+  follow.on_state = [&](const StandbyState& state) {
+    has_set = !state.is_pushing && state.put_micros != 0;
+    received = state.sequence;
+  };
+  RunningFollower follower(follow);
+  REQUIRE(AwaitThat([&has_set] { return has_set.load(); }));
+  source.Write(5);
+  REQUIRE(AwaitThat([&] { return received >= source.sequence(); }));
+  fs::rename(archive, archive + ".away");
+  const Status ended = follower.Stop();
+  INFO(ended.ToString());
+  REQUIRE_FALSE(ended.ok());
+  REQUIRE(MessageOf(ended).find("that it received are not in the archive") !=
+          std::string::npos);
+}
+
 // tests/archive/run starts the server and passes its address.
 TEST_CASE("A real server's log is restored at several times", "[.s3]") {
   StandbyWorld source;

@@ -1295,6 +1295,50 @@ TEST_CASE("A follower whose disk fails ends, although it is taking a cut",
   REQUIRE_FALSE(follower.Stop().ok());
 }
 
+TEST_CASE("A stopped follower whose last sync fails does not end with OK",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  world.UseDisk(disk);
+  world.Write(20);
+  FollowUp(world);
+  FollowOptions options;
+  options.pull = world.Options();
+  options.durable = std::chrono::hours(1);  // only the last sync
+  std::atomic<uint64_t> received{0};
+  options.on_state = [&received](const StandbyState& state) {
+    received = state.sequence;
+  };
+  RunningFollower follower(options);
+  world.Write(5);
+  REQUIRE(AwaitThat([&] { return received >= world.sequence(); }));
+  disk->FailAt(FileStep::kSync, 1, DiskBroken(), ".log", /*for_good=*/true);
+  REQUIRE(EndStateOf(follower.Stop()) == EndState::kInternal);
+}
+
+TEST_CASE("A promotion that is cancelled while a follower runs says so",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  FollowOptions follow;
+  follow.pull = world.Options();
+  RunningFollower follower(follow);
+  AwaitDurable(world);
+  PromoteOptions promote;
+  promote.dir = world.dir();
+  promote.source_is_down = true;
+  promote.before = [](const SwapEvent&) { return rocksdb::Status::OK(); };
+  std::unique_ptr<StandbyJob> job;
+  promote.log = [&job](LogLevel, const std::string& text) {
+    if (text.starts_with("waiting up to")) job->Cancel();
+  };
+  job = MakePromote(promote);
+  StandbyState state;
+  REQUIRE(EndStateOf(job->Run(&state)) == EndState::kCancelled);
+  REQUIRE(IsStandby(world.dir()));
+  REQUIRE_OK(follower.Stop());
+}
+
 TEST_CASE("A scheduled cut that failed is not tried again soon", "[follow]") {
   StandbyWorld world;
   const auto disk = std::make_shared<FaultyFileSystem>();
