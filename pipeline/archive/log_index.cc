@@ -463,19 +463,27 @@ void ArchiveLog::PathsOf(
 std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
                                              const LogPath& path) const {
   const uint64_t moment = set.log.moment_micros;
-  std::vector<LogWindow> windows = {{moment, moment, "", set.name}};
+  std::vector<LogWindow> windows;
   for (const LogKey& key : path.segments) {
     if (key.end_micros <= moment) {
       continue;  // the segment ends before the set's moment
     }
-    LogWindow& last = windows.back();
     const uint64_t begin = std::max(key.begin_micros, moment);
-    if (begin > last.end_micros) {
-      last.why = kOutage;
-      windows.push_back({begin, key.end_micros, "", set.name});
-    } else {
-      last.end_micros = std::max(last.end_micros, key.end_micros);
+    if (!windows.empty() && begin <= windows.back().end_micros) {
+      windows.back().end_micros =
+          std::max(windows.back().end_micros, key.end_micros);
+      continue;
     }
+    if (!windows.empty()) {
+      windows.back().why = kOutage;
+    }
+    windows.push_back({begin, key.end_micros, "", set.name});
+  }
+  // The snapshot may be much older than the set's moment. So if the segments
+  // show when the follower had all records again, the moment counts only if
+  // they include it.
+  if (windows.empty()) {
+    windows.push_back({moment, moment, "", set.name});
   }
   windows.back().why = path.why;
   return windows;
@@ -484,8 +492,7 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
 std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
   // A run of segments whose windows were found, together with the windows of
   // all paths after it, for a set with this `moment`. A later set in the run
-  // adds at most its own moment as a window. So the log after that set is not
-  // searched again.
+  // adds no window. So the log after that set is not searched again.
   struct Found {
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -493,9 +500,8 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
   };
   std::map<SetId, std::vector<Found>> found;
   uint64_t looked = 0;
-  // Returns the first segment in a known run that ends after the set's moment.
-  // Returns null if no segment does.
-  const auto find_next = [&](const SetLog& log) -> const LogKey* {
+  // Returns true if a segment in a known run ends after the set's moment.
+  const auto is_known = [&](const SetLog& log) {
     for (const Found& each : found[log.lineage]) {
       if (log.segment < each.begin || log.segment >= each.end ||
           log.moment_micros < each.moment) {
@@ -506,11 +512,11 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
            next != segments.end() && next->first < each.end; ++next) {
         ++looked;
         if (next->second.end_micros > log.moment_micros) {
-          return &next->second;
+          return true;
         }
       }
     }
-    return nullptr;
+    return false;
   };
   const LogPaths paths(*this);
   // A set of windows removes duplicates, because paths have most windows in
@@ -526,10 +532,7 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
     auto& all =
         logs.try_emplace(roots.at(set.log.lineage), less).first->second;
     const uint64_t moment = set.log.moment_micros;
-    if (const LogKey* const next = find_next(set.log)) {
-      if (next->begin_micros > moment) {
-        all.insert(LogWindow{moment, moment, kOutage, set.name});
-      }
+    if (is_known(set.log)) {
       continue;
     }
     std::vector<LogRun> own;

@@ -98,7 +98,8 @@ struct ArchiveLog {
   // add a path.
   void PathsOf(const SetLog& log,
                const std::function<bool(const LogPath&)>& take) const;
-  // Returns the restorable periods that one path after a set provides.
+  // Returns the restorable periods that one path after a set provides. If no
+  // segment ends after the set's moment, this moment is the only period.
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
   // Returns all restorable periods, the oldest first. Periods of the same log

@@ -1972,15 +1972,23 @@ TEST_CASE("A cut that took long does not begin a window with its log",
   REQUIRE_OK(world.Start());
   if (takes_long) world.clock_step = 61'000'000;
   while (!world.target->exists()) REQUIRE_OK(world.Step());
+  const uint64_t moment = world.target->cut_micros();
   if (takes_long) {
     world.clock_step = 0;
-    world.clock_ahead = world.target->cut_micros() - Micros();
+    world.clock_ahead = moment - Micros();
   }
+  world.Write(1);  // after the snapshot, and perhaps before its set's time
   REQUIRE_OK(world.FollowAndSync());
   world.Write(1);
   REQUIRE_OK(world.FollowAndSync());
   world.Stop();
-  REQUIRE(world.Index().Windows().size() == (takes_long ? 2 : 1));
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 1);
+  REQUIRE((windows[0].begin_micros == moment) == !takes_long);
+  const Ferried restored = world.Restore(LogTimeText(moment), "restored");
+  INFO(restored.message());
+  REQUIRE(restored.state() ==
+          (takes_long ? EndState::kRefused : EndState::kOk));
 }
 
 TEST_CASE("A source that writes nothing gets a segment now and then",
