@@ -36,6 +36,7 @@ struct KnownSet {
 // The sets that exist, and the pushes that run, at one moment.
 struct InUse {
   std::vector<KnownSet> sets;  // the oldest first
+  // The names of all listed sets, also of those that another prune is deleting.
   std::map<SetId, SetName> names;
   std::set<SetId> pushing;  // sets with an intent younger than the grace
   std::set<SetId> used_by_pushes;
@@ -206,6 +207,7 @@ Status Pruner::ReadInUse(InUse* use) const {
   std::vector<FoundSet> listed;
   RETURN_IF_ERROR(archive_.ListSets(&listed));
   for (const FoundSet& found : listed) {
+    use->names.emplace(found.name.id, found.name);
     std::optional<ArchiveSet> set;
     const Status read = archive_.ReadSet(found, &set);
     if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
@@ -217,7 +219,6 @@ Status Pruner::ReadInUse(InUse* use) const {
     KnownSet& known = use->sets.emplace_back();
     known.found = found;
     known.told.name = found.name;
-    use->names.emplace(found.name.id, found.name);
     if (!read.ok()) {
       known.told.problem = MessageOf(read);
       if (found.is_done || use->IsPushed(found.name.id)) {

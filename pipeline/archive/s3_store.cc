@@ -900,7 +900,7 @@ StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
     return result;
   }
   // Deletes the keys one by one, so that each key has its own answer and
-  // retries.
+  // retries, and a missing object is proved to be missing.
   return DeleteEach(keys);
 }
 

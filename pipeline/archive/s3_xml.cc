@@ -263,17 +263,14 @@ Status ParseDeleted(const Slice& xml, S3Error* error) {
   pugi::xml_document document;
   pugi::xml_node root;
   RETURN_IF_ERROR(Load(xml, "DeleteResult", &document, &root));
-  for (const pugi::xml_node& node : root.children("Error")) {
+  const pugi::xml_node node = root.child("Error");
+  if (node) {
     error->code = Cut(node.child_value("Code"), 100);
     error->message = Cut(node.child_value("Key"), 500) + ": " +
                      Cut(node.child_value("Message"), 500);
     if (error->code.empty()) {
       error->code = "Unknown";
     }
-    if (error->code != "NoSuchKey") {
-      return Status::OK();
-    }
-    *error = {};
   }
   return Status::OK();
 }

@@ -52,8 +52,8 @@ struct S3Upload {
                                              std::vector<S3Upload>* uploads);
 
 // Parses the answer to a deletion of several keys. Sets *error to the error of
-// the first key that could not be deleted. If there is none, error->code is
-// empty.
+// the first key that was not deleted, even if it says that there is no such
+// key. If there is none, error->code is empty.
 [[nodiscard]] rocksdb::Status ParseDeleted(const rocksdb::Slice& xml,
                                            S3Error* error);
 

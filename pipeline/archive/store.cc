@@ -52,15 +52,21 @@ StoreResult ObjectStore::CallProven(const std::string& key,
     if (result.code != StoreCode::kAbsent) {
       return result;
     }
-    std::vector<ObjectInfo> listed;
-    if (StoreResult list = ListAll(this, key, kMaxStoreObjects, &listed);
-        !list.ok()) {
+    bool is_listed = false;
+    StoreResult list =
+        ListPages(this, key, kMaxStoreObjects, [&](ListPage* page) {
+          is_listed = std::any_of(page->objects.begin(), page->objects.end(),
+                                  [&key](const ObjectInfo& object) {
+                                    return object.key == key;
+                                  });
+          // All other names that begin with the key sort after it.
+          page->more &= page->objects.empty() && page->foreign == 0;
+          return StoreResult();
+        });
+    if (!list.ok()) {
       return list;
     }
-    if (std::none_of(listed.begin(), listed.end(),
-                     [&key](const ObjectInfo& object) {
-                       return object.key == key;
-                     })) {
+    if (!is_listed) {
       return result;
     }
     result = StoreError(StoreCode::kDamaged,
@@ -180,8 +186,7 @@ StoreResult ListPages(ObjectStore* store, const std::string& prefix,
                             " objects, found more");
     }
     objects += page.objects.size();
-    const bool more = page.more;
-    if (StoreResult taken = take(&page); !taken.ok() || !more) {
+    if (StoreResult taken = take(&page); !taken.ok() || !page.more) {
       return taken;
     }
     after = std::move(page.next);

@@ -266,9 +266,10 @@ StoreResult GetBytes(ObjectStore* store, const std::string& key,
                      uint64_t max_bytes, std::string* bytes);
 
 // Lists page after page, and calls take() for each page. To skip keys, take()
-// may move page->next forward. Returns the first failure of take(). Returns
-// kDamaged if the pages do not ascend, or if there are more than `max_objects`
-// objects or pages. So no store can make the list endless.
+// may move page->next forward; to end the list, it may set page->more to false.
+// Returns the first failure of take(). Returns kDamaged if the pages do not
+// ascend, or if there are more than `max_objects` objects or pages. So no store
+// can make the list endless.
 StoreResult ListPages(ObjectStore* store, const std::string& prefix,
                       uint64_t max_objects,
                       const std::function<StoreResult(ListPage* page)>& take);

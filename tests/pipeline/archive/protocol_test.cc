@@ -1303,6 +1303,25 @@ TEST_CASE("A mark that another prune deletes while it is taken back is deleted "
   REQUIRE(world.CountWhole() == 1);
 }
 
+TEST_CASE("A prune continues while another one deletes a set", "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  world.server.Advance(kGrace + 1);
+  StoppedClient first(&world.server, world.Pruner());
+  REQUIRE(first.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+  StoppedClient second(&world.server, world.Pruner());
+  // Has listed the set, and now reads it.
+  REQUIRE(second.RunUntil(StoreCallKind::kGet, kArchiveDonePrefix));
+  REQUIRE(first.RunUntil(StoreCallKind::kDelete, kArchiveSetsPrefix));
+  REQUIRE_OK(second.Finish());
+  REQUIRE_OK(first.Finish());
+  REQUIRE(world.Keys(kArchiveSetsPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.CountWhole() == 1);
+}
+
 TEST_CASE("A set whose mark was taken back is no reason to remove another one",
           "[archive]") {
   World world;

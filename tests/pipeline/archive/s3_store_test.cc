@@ -402,6 +402,44 @@ TEST_CASE("An object is missing only if the store's list does not have it, "
   CHECK(server.requests() == before + 3);
 }
 
+TEST_CASE("A missing object is looked for on one page of the list",
+          "[archive]") {
+  // 2,500 keys that begin with the key of the missing object.
+  FakeS3 server([](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    if (request.query.count("list-type") == 0) {
+      return std::nullopt;
+    }
+    const auto after = request.query.find("start-after");
+    int listed = 0;
+    std::string objects;
+    bool is_truncated = false;
+    for (int i = 0; i < 2500; ++i) {
+      const std::string key = "p/ARCHIVE/" + std::to_string(10'000 + i);
+      if (after != request.query.end() && key <= after->second) {
+        continue;
+      }
+      if (listed++ == 1000) {
+        is_truncated = true;
+        break;
+      }
+      objects += "<Contents><Key>" + key + "</Key><Size>1</Size></Contents>";
+    }
+    FakeAnswer answer;
+    answer.body = std::string("<ListBucketResult><IsTruncated>") +
+                  (is_truncated ? "true" : "false") + "</IsTruncated>" +
+                  objects + "</ListBucketResult>";
+    return answer;
+  });
+  const auto store = Open(TriedOnceOptions(server));
+  ObjectInfo info;
+  CHECK(CodeOf(store->Head("ARCHIVE", &info)) == StoreCode::kAbsent);
+  CHECK(server.requests() == 2);  // the object and a page
+  std::vector<ObjectInfo> objects;
+  CHECK(CodeOf(ListAll(store.get(), "ARCHIVE", 10'000, &objects)) ==
+        StoreCode::kOk);
+  CHECK(objects.size() == 2500);
+}
+
 TEST_CASE("A put is complete only if the answer has an ETag", "[archive]") {
   FakeS3 server([](const FakeRequest& request) -> std::optional<FakeAnswer> {
     FakeAnswer page;
@@ -1071,10 +1109,17 @@ TEST_CASE("Deletes that a server refuses are tried one by one", "[archive]") {
   const auto store = Open(OptionsOf(server));
   CHECK(CodeOf(store->Delete({"a", "b"})) == StoreCode::kOk);
   CHECK(server.Objects().size() == 1);
+  // A store that says that an object is missing may be wrong.
+  server.Set("/b/p/a", "x");
+  batch.body =
+      "<DeleteResult><Error><Key>p/a</Key><Code>NoSuchKey</Code></Error>"
+      "</DeleteResult>";
+  CHECK(CodeOf(store->Delete({"a", "b"})) == StoreCode::kOk);
+  CHECK(server.Objects().size() == 1);
   batch = FakeError(501, "NotImplemented");
   CHECK(CodeOf(store->Delete({"c", "d"})) == StoreCode::kOk);
   CHECK(CodeOf(store->Delete({"c", "d"})) == StoreCode::kOk);
-  CHECK(batches == 2);
+  CHECK(batches == 3);
   CHECK(server.Objects().empty());
 }
 
