@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
 constexpr std::chrono::minutes kBetweenReports{1};
-// Maximum number of wrong answers to one call. An answer is wrong if it does
-// not fit the request: for example, a proxy sends a page, or a cache an
+// Maximum number of wrong answers to one call that reads an object. An answer
+// is wrong if it does not fit the request: for example, a cache sends an
 // outdated object. An answer that an object is missing also counts, because a
 // proxy may have sent it.
 constexpr int kMaxDamagedAnswers = 3;
@@ -271,6 +271,13 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
   request.path = ask.path;
   request.query = ask.query;
   request.headers = ask.headers;
+  const bool reads_object =
+      ask.method == "HEAD" || (ask.method == "GET" && ask.query.empty());
+  // Bytes that are not those of an object may be damage. But if anything else
+  // does not fit the request, it is not the store's answer: a proxy shows a
+  // page, perhaps with status 200, while it has no route to the store.
+  const StoreCode wrong_answer =
+      reads_object ? StoreCode::kDamaged : StoreCode::kUnreachable;
   SignRequest(credentials, region_, ask.sha256,
               ask.signed_at.value_or(now_()), &request);
   const HttpResult result = http_.Perform({.scheme = url_.scheme,
@@ -286,8 +293,7 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
     case HttpEnd::kAnswered:
       tried.verdict = JudgeAnswer(
           {.if_absent = ask.if_absent,
-           .reads_object = ask.method == "HEAD" ||
-                           (ask.method == "GET" && ask.query.empty()),
+           .reads_object = reads_object,
            .is_head = ask.method == "HEAD",
            .proves_absence =
                ask.query.empty() &&
@@ -304,7 +310,7 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       }
       if (tried.verdict.code == StoreCode::kOk && ask.accept) {
         if (const Status accepted = ask.accept(*answer); !accepted.ok()) {
-          tried.verdict.code = StoreCode::kDamaged;
+          tried.verdict.code = wrong_answer;
           tried.verdict.again = true;
           tried.verdict.what = MessageOf(accepted);
         }
@@ -325,7 +331,7 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
                             "certificate";
       break;
     case HttpEnd::kTooLarge:
-      tried.verdict.code = StoreCode::kDamaged;
+      tried.verdict.code = wrong_answer;
       tried.verdict.again = true;
       break;
     case HttpEnd::kDeadline:

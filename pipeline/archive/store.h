@@ -46,12 +46,14 @@ enum class StoreCode : uint8_t {
   kDenied,
   // The store still throttled requests when the time for retries ended.
   kThrottled,
-  // The store did not answer, or failed, until the time for retries ended. A
-  // requested change may have been made, or may still be made later.
+  // The store did not answer, or failed, until the time for retries ended. Or
+  // the answer to a call that reads no object does not fit the request: a proxy
+  // may have sent it. A requested change may have been made, or may still be
+  // made later.
   kUnreachable,
   // The store received bytes that do not match their digest, and stored
-  // nothing. Or its answer does not fit the request. Or it lists an object that
-  // it cannot find.
+  // nothing. Or the bytes of an object do not fit the request. Or the store
+  // lists an object that it cannot find.
   kDamaged,
   kNoSpace,
   // The store does not support the call, or does not support its condition.

@@ -2026,6 +2026,9 @@ TEST_CASE(
   REQUIRE_OK(writer.log->Put(client.get()));
   REQUIRE(writer.log->state().unput_bytes == 0);
   REQUIRE(writer.log->state().unput_micros == 0);
+  fate = CallFate::kRepeatDenied;
+  writer.Round(writer.now + 1, "and");
+  REQUIRE_OK(writer.log->Put(client.get()));
   fate = CallFate::kNeverArrives;
   writer.Round(writer.now + 1, "two");
   const uint64_t since = writer.now;
@@ -2038,8 +2041,8 @@ TEST_CASE(
   REQUIRE_OK(writer.log->Put(client.get()));
   REQUIRE(writer.log->state().unput_bytes == 0);
   REQUIRE(writer.log->state().unput_micros == 0);
-  REQUIRE(writer.log->state().segments == 3);
-  REQUIRE(writer.Keys().size() == 3);
+  REQUIRE(writer.log->state().segments == 4);
+  REQUIRE(writer.Keys().size() == 4);
   // If a segment's name has other bytes, another follower wrote them.
   writer.Round(writer.now + 1, "four");
   LogKey next = writer.Keys().back();

@@ -119,6 +119,13 @@ FakeAnswer PageNotFound() {
   return answer;
 }
 
+// Returns the page with status 200 of something other than a store.
+FakeAnswer WelcomePage() {
+  FakeAnswer answer;
+  answer.body = "<html>Welcome</html>";
+  return answer;
+}
+
 }  // namespace
 
 TEST_CASE("An answer that ends at any byte is continued, or fails",
@@ -308,6 +315,7 @@ TEST_CASE("Calls to a store that fails for a while are repeated", "[archive]") {
       {FakeError(200, "SlowDown"), StoreCode::kThrottled},
       {FakeError(502, ""), StoreCode::kUnreachable},
       {PageNotFound(), StoreCode::kUnreachable},
+      {WelcomePage(), StoreCode::kUnreachable},
   };
   for (const auto& [answer, code] : passing) {
     INFO(answer.status << answer.body);
@@ -441,14 +449,39 @@ TEST_CASE("A missing object is looked for on one page of the list",
 }
 
 TEST_CASE("A put is complete only if the answer has an ETag", "[archive]") {
-  FakeS3 server([](const FakeRequest& request) -> std::optional<FakeAnswer> {
-    FakeAnswer page;
-    page.body = "<html>Welcome</html>";
-    return request.method == "PUT" ? std::optional<FakeAnswer>(page)
-                                   : std::nullopt;
+  std::atomic<int> left{1'000};
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    return request.method == "PUT" && left-- > 0
+               ? std::optional<FakeAnswer>(WelcomePage())
+               : std::nullopt;
   });
-  CHECK(CodeOf(PutBytes(Open(OptionsOf(server)).get(), "a", "x", false)) ==
-        StoreCode::kDamaged);
+  CHECK(CodeOf(PutBytes(Open(TriedOnceOptions(server)).get(), "a", "x",
+                        false)) == StoreCode::kUnreachable);
+  CHECK(server.Objects().empty());
+}
+
+TEST_CASE("A proxy may show pages with status 200 for a while", "[archive]") {
+  std::atomic<int> left{0};
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    return left-- > 0 ? std::optional<FakeAnswer>(WelcomePage())
+                      : std::nullopt;
+  });
+  const auto store = Open(OptionsOf(server));
+  constexpr int kPages = 3;
+  left = kPages;
+  CHECK(CodeOf(PutBytes(store.get(), "a", "x", false)) == StoreCode::kOk);
+  CHECK(server.Objects().at("/b/p/a") == "x");
+  left = kPages;
+  ListPage page;
+  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
+  CHECK(page.objects.size() == 1);
+  left = kPages;
+  CHECK(CodeOf(PutBytes(store.get(), "b", "bytes", false, {}, 3)) ==
+        StoreCode::kOk);
+  CHECK(server.Objects().at("/b/p/b") == "bytes");
+  left = kPages;
+  CHECK(CodeOf(store->Delete({"a", "b"})) == StoreCode::kOk);
+  CHECK(server.Objects().empty());
 }
 
 TEST_CASE("A list from a cache is not the store's list", "[archive]") {
@@ -456,12 +489,12 @@ TEST_CASE("A list from a cache is not the store's list", "[archive]") {
   FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
     answer->headers["Age"] = age;
   });
-  const auto store = Open(OptionsOf(server));
+  const auto store = Open(TriedOnceOptions(server));
   ListPage page;
   age = "0";
   CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
   age = "30";
-  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kDamaged);
+  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kUnreachable);
 }
 
 TEST_CASE("A list shows which objects are in a class where nothing can be read",
@@ -714,14 +747,14 @@ TEST_CASE("An upload that fails is aborted, and what a crash left is removed",
   CHECK(server.Objects().empty());
 }
 
-TEST_CASE("A list with false entries is damage", "[archive]") {
+TEST_CASE("A list with false entries is not the store's list", "[archive]") {
   std::string body;
   FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
     FakeAnswer answer;
     answer.body = body;
     return answer;
   });
-  const auto store = Open(OptionsOf(server));
+  const auto store = Open(TriedOnceOptions(server));
   const std::string last = "<IsTruncated>false</IsTruncated>";
   const auto page = [&last](const std::string& keys,
                             const std::string& more = "") {
@@ -742,7 +775,7 @@ TEST_CASE("A list with false entries is damage", "[archive]") {
   const std::string next =
       "<NextContinuationToken>next</NextContinuationToken>";
   const std::vector<std::string> lies = {
-      page("p/b,p/b"), page("q/b"), page("p"), page(thousand_and_one), "",
+      page("q/b"), page("p"), page(thousand_and_one), "",
       "rubbish", "<Other/>", page("p/b") + "<",
       "<ListBucketResult>" + last + "<Contents/></ListBucketResult>",
       "<ListBucketResult>" + last + "<Contents><Key>p/b</Key><Size>-1</Size>"
@@ -750,7 +783,6 @@ TEST_CASE("A list with false entries is damage", "[archive]") {
       "<ListBucketResult>" + last + "<Contents><Key>p/b</Key>"
       "<Size>99999999999999999999</Size></Contents></ListBucketResult>",
       std::string(5u << 20, ' ') + page("p/b"),
-      page("", "<IsTruncated>true</IsTruncated>"),
       // It is unknown whether these are the last page.
       page("p/b", next), page("p/b", "<Other/>"),
       page("p/b", "<IsTruncated>True</IsTruncated>" + next),
@@ -761,7 +793,14 @@ TEST_CASE("A list with false entries is damage", "[archive]") {
     body = lie;
     const StoreResult listed = store->List("", "a", &got);
     INFO(listed.status.ToString());
-    CHECK(CodeOf(listed) == StoreCode::kDamaged);
+    CHECK(CodeOf(listed) == StoreCode::kUnreachable);
+  }
+  // These are lists of a store, but no list can have these entries.
+  for (const std::string& lie :
+       {page("", "<IsTruncated>true</IsTruncated>"), page("p/b,p/b")}) {
+    INFO(lie);
+    body = lie;
+    CHECK(CodeOf(store->List("", "a", &got)) == StoreCode::kDamaged);
   }
   body = page("p/b,p/c d,p/e");
   REQUIRE(store->List("", "a", &got).ok());
