@@ -498,30 +498,36 @@ Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, prefix, kMaxArchiveObjects, &objects, foreign).status);
-  const auto cold = std::find_if(
-      objects.begin(), objects.end(),
-      [](const ObjectInfo& object) {
-        return object.is_cold && object.bytes != 0;
-      });
-  bool gives_back = true;
-  if (cold != objects.end()) {
+  const auto may_be_unreadable = [](const ObjectInfo& object) {
+    return object.is_cold && !object.is_restored && object.bytes != 0;
+  };
+  // Some stores return the bytes of all classes. An object that is missing or
+  // damaged does not show whether this store does.
+  bool gives_back = false;
+  for (const ObjectInfo& object : objects) {
+    if (!may_be_unreadable(object)) {
+      continue;
+    }
     GetRequest request;
-    request.key = cold->key;
+    request.key = object.key;
     request.bytes = 1;
     const StoreResult got =
         store_->Get(request, [](const Slice&) { return Status::OK(); });
     gives_back = got.ok();
-    if (!got.ok() && got.code != StoreCode::kUnsupported &&
-        got.code != StoreCode::kAbsent && got.code != StoreCode::kDamaged) {
+    if (got.ok() || got.code == StoreCode::kCold) {
+      break;
+    }
+    if (got.code != StoreCode::kAbsent && got.code != StoreCode::kDamaged) {
       return got.status;
     }
   }
   for (ObjectInfo& object : objects) {
     ArchiveKey key;
     if (ParseArchiveKey(object.key, &key)) {
+      const bool is_cold = may_be_unreadable(object) && !gives_back;
       keys->emplace(
           std::move(object.key),
-          ListedObject{object.bytes, object.is_cold && !gives_back});
+          ListedObject{object.bytes, is_cold, object.is_restored});
     } else if (foreign != nullptr) {
       ++*foreign;
     }

@@ -78,7 +78,8 @@ struct Marked {
 // An object of a set, as it appears in a listing.
 struct ListedObject {
   uint64_t bytes = 0;
-  bool is_cold = false;  // its storage class does not allow reads
+  bool is_cold = false;      // its storage class does not allow reads
+  bool is_restored = false;  // can be read only for some days
 };
 using ListedKeys = std::map<std::string, ListedObject>;  // by key
 
@@ -240,8 +241,9 @@ class Archive {
       KeyFaults* faults, uint64_t* checked_seconds = nullptr) const;
   // Adds to *keys the objects under a prefix whose names are names of files of
   // sets. If `foreign` is not null, adds the number of other objects to
-  // *foreign. If the store lists cold objects, reads one byte of the first, to
-  // find out whether the store returns their bytes.
+  // *foreign. If the store lists cold objects that were not restored, reads one
+  // byte of the first that exists, to find out whether the store returns their
+  // bytes.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;

@@ -400,6 +400,13 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
     Amiss(key, MessageOf(got.status));  // deleted after the listing
     return Status::OK();
   }
+  if (got.code == StoreCode::kCold) {
+    // Moved after the listing, or to a class that the list does not show.
+    Amiss(key, MessageOf(got.status));
+    const std::lock_guard<std::mutex> lock(mu_);
+    present_[key].is_cold = true;
+    return Status::OK();
+  }
   if (got.code != StoreCode::kDamaged) {
     RETURN_IF_ERROR(got.status);
   }

@@ -272,7 +272,7 @@ Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
 
 // Chooses which files of the set reuse existing objects: files of an earlier
 // set, or files that an unfinished push left. Reuses no object that a check or
-// a repair found wrong.
+// a repair found wrong, or that can be read only for some days.
 //
 // A push compares only names and sizes. So it reuses no object while the
 // findings cannot be read. This costs uploads until the next check, but the set
@@ -293,6 +293,10 @@ Status Pusher::ChoosePlaces() {
   const auto is_good = [&](const std::string& key) {
     return read.ok() && faults.count(key) == 0;
   };
+  const auto is_restored = [this](const std::string& key) {
+    const auto there = present_.find(key);
+    return there != present_.end() && there->second.is_restored;
+  };
   std::map<SharedName, const ArchivedFile*> known;
   if (base_.has_value() && base_->unit_bytes == set_.unit_bytes) {
     for (const ArchivedFile& file : base_->files) {
@@ -308,7 +312,7 @@ Status Pusher::ChoosePlaces() {
         before_.count(key.set) != 0 &&
         object.bytes ==
             (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
-        !object.is_cold &&
+        !object.is_cold && !object.is_restored &&
         marked_.keys.count(text) == 0 && is_good(text)) {
       left.emplace(SharedName{key.identity, key.bytes}, key);
     }
@@ -341,7 +345,7 @@ Status Pusher::ChoosePlaces() {
       const std::string key = ArchiveKeyText(found->second->key);
       faulty += faults.count(key);
       if (ListedFault(present_, key, set_.ObjectBytes(set_.files[i])).empty() &&
-          marked_.keys.count(key) == 0 && is_good(key)) {
+          !is_restored(key) && marked_.keys.count(key) == 0 && is_good(key)) {
         places_[i] = Place{found->second->key, found->second, is_compared};
         continue;
       }
@@ -584,6 +588,7 @@ Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   SealKeyId id;
   SealSalt found;
   if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged ||
+      got.code == StoreCode::kCold ||
       (got.ok() && !(ParseSealHead(head, &id, &found) &&
                      id == archive_.key()->id()))) {
     place->reset();

@@ -45,7 +45,7 @@ constexpr Meaning kMeanings[] = {
     {"TokenRefreshRequired", StoreCode::kDenied, true, false, true},
     {"InvalidToken", StoreCode::kDenied, true, false, true},
     {"AccessDenied", StoreCode::kDenied},
-    {"InvalidObjectState", StoreCode::kUnsupported},
+    {"InvalidObjectState", StoreCode::kCold},
     {"SignatureDoesNotMatch", StoreCode::kDenied},
     {"InvalidAccessKeyId", StoreCode::kDenied},
     {"BadDigest", StoreCode::kDamaged},

@@ -204,6 +204,11 @@ class S3Store : public ObjectStore {
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
                       const std::string& token, S3Listing* listing,
                       bool* in_order);
+  // Runs the request for a page of a list. If the page has cold objects, asks
+  // for it again with the header that makes stores list which objects were
+  // restored, unless this store refuses the header.
+  StoreResult RunList(const std::string& what, const Ask& ask,
+                      S3Listing* listing, bool* in_order);
   StoreResult NoToken(const std::string& prefix) const;
   StoreResult DoesNotContinue(const std::string& prefix) const;
   StoreResult ListUnordered(const std::string& prefix,
@@ -226,6 +231,7 @@ class S3Store : public ObjectStore {
   std::optional<Clock::time_point> reported_;
   std::atomic<bool> has_batch_delete_{true};
   std::atomic<bool> has_checksums_{true};
+  std::atomic<bool> has_restore_status_{true};
   std::atomic<bool> lists_in_order_{true};
 };
 
@@ -727,9 +733,8 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     return Status::OK();
   };
   while (true) {
-    HttpAnswer answer;
-    const Ask& page = ask;
-    StoreResult result = Run("list " + Describe(prefix), page, &answer);
+    StoreResult result =
+        RunList("list " + Describe(prefix), ask, listing, in_order);
     if (!result.ok() || !listing->truncated || !listing->objects.empty()) {
       return result;
     }
@@ -748,6 +753,34 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     }
     ask.query["continuation-token"] = listing->next_token;
   }
+}
+
+StoreResult S3Store::RunList(const std::string& what, const Ask& ask,
+                             S3Listing* listing, bool* in_order) {
+  HttpAnswer answer;
+  StoreResult result = Run(what, ask, &answer);
+  const bool has_cold = std::any_of(
+      listing->objects.begin(), listing->objects.end(),
+      [](const ObjectInfo& object) { return object.is_cold; });
+  if (!result.ok() || !has_cold || !has_restore_status_) {
+    return result;
+  }
+  const S3Listing plain = *listing;
+  const bool plain_in_order = *in_order;
+  Ask again = ask;
+  again.headers["x-amz-optional-object-attributes"] = "RestoreStatus";
+  result = Run(what, std::move(again), &answer);
+  // The store answered the same request without the header, so it refuses the
+  // header.
+  if (result.code == StoreCode::kInternal ||
+      result.code == StoreCode::kUnsupported ||
+      result.code == StoreCode::kDenied) {
+    has_restore_status_ = false;
+    *listing = plain;
+    *in_order = plain_in_order;
+    return {};
+  }
+  return result;
 }
 
 StoreResult S3Store::NoToken(const std::string& prefix) const {

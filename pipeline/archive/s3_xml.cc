@@ -111,6 +111,13 @@ bool IsColdClass(const char* name) {
          std::strcmp(name, "DEEP_ARCHIVE") == 0;
 }
 
+// Returns true if an object in a list was restored from a cold class.
+bool IsRestored(const pugi::xml_node& object) {
+  const pugi::xml_node status = object.child("RestoreStatus");
+  return status.child_value("RestoreExpiryDate")[0] != '\0' &&
+         std::strcmp(status.child_value("IsRestoreInProgress"), "true") != 0;
+}
+
 // Decodes a key that the store encoded because of encoding-type=url.
 Status Decode(const std::string& encoded, std::string* out) {
   out->clear();
@@ -216,6 +223,7 @@ Status ParseS3Listing(const Slice& xml, S3Listing* listing) {
                &object.bytes));
     object.modified = TimeOf(node, "LastModified");
     object.is_cold = IsColdClass(node.child_value("StorageClass"));
+    object.is_restored = object.is_cold && IsRestored(node);
   }
   return Status::OK();
 }

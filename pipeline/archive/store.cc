@@ -16,6 +16,7 @@ EndState EndStateOf(StoreCode code) {
     case StoreCode::kAbsent:
     case StoreCode::kExists:
     case StoreCode::kUnsupported:
+    case StoreCode::kCold:
       return EndState::kRefused;
     case StoreCode::kOtherVersion:
       return EndState::kChangedSince;

@@ -58,6 +58,8 @@ enum class StoreCode : uint8_t {
   kNoSpace,
   // The store does not support the call, or does not support its condition.
   kUnsupported,
+  // The object is in a storage class from which the store returns no bytes.
+  kCold,
   // The sink or the byte source of the caller failed. `status` is its error.
   kCaller,
   // Cancel() was called.
@@ -68,12 +70,12 @@ enum class StoreCode : uint8_t {
 struct [[nodiscard]] StoreResult {
   StoreCode code = StoreCode::kOk;
   // OK exactly if `code` is kOk. The message names the request and the object,
-  // and has the store's answer. The end state is kRefused for kAbsent, kExists
-  // and kUnsupported; kChangedSince for kOtherVersion; kDenied for kDenied and
-  // kSignatureRefused; kDeadPeer for kThrottled and kUnreachable, or kDeadline
-  // after the deadline of all calls; kCorrupt for kDamaged. For kNoSpace,
-  // kCancelled and kInternal, it has the same name. For kCaller, `status` is
-  // the caller's error.
+  // and has the store's answer. The end state is kRefused for kAbsent, kExists,
+  // kUnsupported and kCold; kChangedSince for kOtherVersion; kDenied for
+  // kDenied and kSignatureRefused; kDeadPeer for kThrottled and kUnreachable,
+  // or kDeadline after the deadline of all calls; kCorrupt for kDamaged. For
+  // kNoSpace, kCancelled and kInternal, it has the same name. For kCaller,
+  // `status` is the caller's error.
   rocksdb::Status status;
 
   bool ok() const { return code == StoreCode::kOk; }
@@ -101,6 +103,9 @@ struct ObjectInfo {
   UnixSeconds modified = 0;  // by the store's clock; 0: not reported
   // The list names a storage class from which most stores return no bytes.
   bool is_cold = false;
+  // The object is cold, but was restored: for some days, the store returns its
+  // bytes. Only some stores list this.
+  bool is_restored = false;
 };
 
 struct ListPage {

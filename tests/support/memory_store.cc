@@ -161,8 +161,11 @@ class MemoryStoreClient : public ObjectStore {
     StoreResult got = Call(
         StoreCallKind::kGet, request.key, {}, [&](const StoreCall& call) {
           const MemoryStoreRules& rules = state_->rules;
-          if (rules.cold.count(request.key) != 0 && !rules.gives_cold_back) {
-            return Error(StoreCode::kUnsupported, request.key);
+          const bool is_cold = rules.cold.count(request.key) != 0 &&
+                               rules.restored.count(request.key) == 0 &&
+                               !rules.gives_cold_back;
+          if (is_cold || rules.hidden.count(request.key) != 0) {
+            return Error(StoreCode::kCold, request.key);
           }
           StoreResult found = Find(request.key, &object);
           if (found.ok() && call.flips_bit && !object->bytes.empty()) {
@@ -264,7 +267,8 @@ class MemoryStoreClient : public ObjectStore {
  private:
   ObjectInfo InfoOf(const std::string& key, const Object& object) const {
     return {key, object.bytes.size(), object.modified,
-            state_->rules.cold.count(key) != 0};
+            state_->rules.cold.count(key) != 0,
+            state_->rules.restored.count(key) != 0};
   }
   StoreResult Error(StoreCode code, const std::string& key) const {
     return StoreError(code, Describe(key));

@@ -26,6 +26,8 @@ struct MemoryStoreRules {
   uint32_t max_page = kMaxStorePage;  // entries of one List()
   std::set<std::string> cold;  // keys that lists show as cold
   bool gives_cold_back = false;  // false: objects of these keys are unreadable
+  std::set<std::string> restored;  // cold keys that are readable, as lists show
+  std::set<std::string> hidden;    // unreadable keys that no list shows as cold
 };
 
 enum class StoreCallKind : uint8_t {

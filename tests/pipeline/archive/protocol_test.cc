@@ -1255,6 +1255,64 @@ TEST_CASE("A set whose objects were moved to where nothing can be read is not "
   REQUIRE_OK(world.CheckAll());
 }
 
+TEST_CASE("A restored object says nothing about other cold ones, and no push "
+          "reuses it",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  world.server.rules().cold = {world.KeyOf(1), world.KeyOf(2)};
+  world.server.rules().restored = {world.KeyOf(1)};
+  CheckSummary checked;
+  REQUIRE(EndStateOf(world.CheckAll(&checked, 0)) == EndState::kCorrupt);
+  REQUIRE(checked.sets.at(0).state == SetState::kWhole);
+  REQUIRE(checked.sets.at(1).state == SetState::kDamaged);
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({2}, &pushed));
+  REQUIRE(pushed.reused_files == 0);
+  REQUIRE_OK(world.Push({1}, &pushed));
+  REQUIRE(pushed.reused_files == 0);
+}
+
+TEST_CASE("A lost cold object says nothing about the others", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2}));
+  const std::string lost = world.KeyOf(1);
+  world.server.rules().cold = {lost, world.KeyOf(2)};
+  world.server.rules().gives_cold_back = true;
+  const std::unique_ptr<ObjectStore> store =
+      world.server.NewClient(WronglyAbsent(lost, kAlways));
+  ListedKeys listed;
+  REQUIRE_OK(Archive(store.get()).ListKeys(kArchiveFilesPrefix, &listed));
+  REQUIRE_FALSE(listed.at(world.KeyOf(2)).is_cold);
+}
+
+TEST_CASE("A check that meets a cold object examines the others, and keeps "
+          "what it finds",
+          "[archive]") {
+  World world;
+  PushSummary set;
+  REQUIRE_OK(world.Push({1, 2}, &set));
+  // The first object is cold, which the list does not show.
+  world.server.rules().hidden = {world.KeyOf(1)};
+  const std::string wrong = world.KeyOf(2);
+  std::string bytes = world.server.Objects().at(wrong);
+  bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  world.server.Overwrite(wrong, bytes);
+  CheckSummary summary;
+  const Status checked = world.CheckAll(&summary);
+  INFO(checked.ToString());
+  REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
+  REQUIRE(checked.ToString().find(SetNameText(set.name)) !=
+          std::string::npos);
+  REQUIRE(summary.is_complete);
+  REQUIRE(summary.problems.size() == 2);
+  // Nothing remains of a cold object that the store gives back later.
+  const KeyFaults faults = world.Faults();
+  REQUIRE(faults.size() == 1);
+  REQUIRE(faults.count(wrong) == 1);
+}
+
 TEST_CASE("The only set is removed only by force, also if its objects must be "
           "restored in the store first",
           "[archive]") {

@@ -257,7 +257,8 @@ TEST_CASE("A store or proxy that changes all answers is not reported as damage",
     std::string got;
     const StoreResult result = GetPart(store.get(), "a", 100, 100, &got);
     INFO(result.status.ToString());
-    CHECK(CodeOf(result) == StoreCode::kUnsupported);
+    CHECK(CodeOf(result) == (i + 1 == lies.size() ? StoreCode::kCold
+                                                  : StoreCode::kUnsupported));
     CHECK(result.status.ToString().find(lies[i].second) != std::string::npos);
     CHECK(got.empty());
   }
@@ -519,6 +520,62 @@ TEST_CASE("A list shows which objects are in a class where nothing can be read",
     CHECK(page.objects[0].is_cold ==
           (storage_class == "GLACIER" || storage_class == "DEEP_ARCHIVE"));
   }
+}
+
+TEST_CASE("A list shows which cold objects were restored, if the store tells",
+          "[archive]") {
+  constexpr char kHeader[] = "x-amz-optional-object-attributes";
+  enum class Answer { kTells, kIgnores, kRefuses };
+  const Answer kind =
+      GENERATE(Answer::kTells, Answer::kIgnores, Answer::kRefuses);
+  std::string storage_class = "STANDARD";
+  std::string is_in_progress = "false";
+  std::atomic<int> asked{0};
+  FakeS3 server(
+      [&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+        const bool asks = request.headers.count(kHeader) != 0;
+        asked += asks ? 1 : 0;
+        return asks && kind == Answer::kRefuses
+                   ? std::optional<FakeAnswer>(
+                         FakeError(501, "NotImplemented"))
+                   : std::nullopt;
+      },
+      [&](const FakeRequest& request, FakeAnswer* answer) {
+        const bool tells = kind == Answer::kTells &&
+                           request.headers.count(kHeader) != 0;
+        size_t at = 0;
+        for (int i = 0; (at = answer->body.find("</Contents>", at)) !=
+                        std::string::npos; ++i) {
+          std::string more =
+              "<StorageClass>" + storage_class + "</StorageClass>";
+          if (tells && i == 0) {
+            more += "<RestoreStatus><IsRestoreInProgress>" + is_in_progress +
+                    "</IsRestoreInProgress><RestoreExpiryDate>"
+                    "2026-12-21T00:00:00.000Z</RestoreExpiryDate>"
+                    "</RestoreStatus>";
+          }
+          answer->body.insert(at, more);
+          at += more.size() + 1;
+        }
+      });
+  server.Set("/b/p/a", "bytes");
+  server.Set("/b/p/b", "bytes");
+  const auto store = Open(OptionsOf(server));
+  ListPage page;
+  REQUIRE(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
+  CHECK(server.requests() == 1);
+  storage_class = "GLACIER";
+  for (const char* const in_progress : {"false", "true"}) {
+    is_in_progress = in_progress;
+    REQUIRE(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
+    REQUIRE(page.objects.size() == 2);
+    CHECK(page.objects[0].is_cold);
+    CHECK(page.objects[0].is_restored ==
+          (kind == Answer::kTells && is_in_progress == "false"));
+    CHECK(page.objects[1].is_cold);
+    CHECK_FALSE(page.objects[1].is_restored);
+  }
+  CHECK(asked == (kind == Answer::kRefuses ? 1 : 2));
 }
 
 TEST_CASE("Only files and segments are put into the storage class",
