@@ -551,12 +551,7 @@ Status LogRounds::CheckSegments() {
   }
   if (counts) {
     uint64_t counted = 0;
-    RETURN_IF_ERROR(ListPages(store_.get(), kArchiveLogPrefix,
-                              kMaxArchiveObjects, [&counted](ListPage* page) {
-                                counted += page->objects.size() + page->foreign;
-                                return StoreResult();
-                              })
-                        .status);
+    RETURN_IF_ERROR(CountObjects(store_.get(), kArchiveLogPrefix, &counted));
     const std::lock_guard<std::mutex> lock(mu_);
     counted_segments_ = counted;
     put_when_counted_ = put();

@@ -58,6 +58,17 @@ Status CheckObjectCount(const std::string& place, const std::string& prefix,
                           next);
 }
 
+Status CountObjects(ObjectStore* store, const std::string& prefix,
+                    uint64_t* objects) {
+  *objects = 0;
+  return ListPages(store, prefix, kMaxArchiveObjects,
+                   [objects](ListPage* page) {
+                     *objects += page->objects.size() + page->foreign;
+                     return StoreResult();
+                   })
+      .status;
+}
+
 void RepairedSets::Add(const SetName& name, const SetId& repairs) {
   const SetName damaged{name.seconds, repairs};
   if (repairs != SetId() && !(damaged == name)) {

@@ -25,8 +25,8 @@ namespace sstferry {
 // Maximum number of objects under one prefix. A listing that is longer fails as
 // damaged.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
-// Maximum number of segments, and of files of sets, up to which writers put
-// objects. The difference to kMaxArchiveObjects is a reserve, because
+// Maximum number of objects under wal/, files/ or parts/ up to which writers
+// put objects. The difference to kMaxArchiveObjects is a reserve, because
 // concurrent writers cannot count each other's objects. So each archive stays
 // small enough to be listed, restored and pruned.
 inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
@@ -40,6 +40,11 @@ inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
                                                uint64_t objects,
                                                uint64_t max_objects,
                                                std::string* warning);
+
+// Counts all objects under a prefix. Sets *objects to their number.
+[[nodiscard]] rocksdb::Status CountObjects(ObjectStore* store,
+                                           const std::string& prefix,
+                                           uint64_t* objects);
 
 // A set found in a listing.
 struct FoundSet {

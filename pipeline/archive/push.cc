@@ -101,6 +101,14 @@ class Pusher {
   [[nodiscard]] Status ReadFindings(KeyFaults* faults,
                                     Status* unreadable) const;
   void ChooseGoodPlaces(const PushRepair& repair);
+  // Checks that all objects of a prefix can still be listed after this push. If
+  // more than half of them exist, adds a warning to the summary.
+  [[nodiscard]] Status CheckCount(const std::string& prefix,
+                                  uint64_t objects);
+  // Checks this for parts/. Counts its objects only if each push puts many of
+  // them again: if tables or blob files have no identity that proves their
+  // bytes.
+  [[nodiscard]] Status CheckParts();
   [[nodiscard]] Status PutIntent();
   // Renews the intent if this is due. Any lane may call this function.
   [[nodiscard]] Status RenewIntent();
@@ -386,6 +394,35 @@ void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
   intent_.uses.assign(uses.begin(), uses.end());
 }
 
+Status Pusher::CheckCount(const std::string& prefix, uint64_t objects) {
+  std::string warning;
+  RETURN_IF_ERROR(CheckObjectCount(store_->place(), prefix, objects,
+                                   options_.max_objects, &warning));
+  if (!warning.empty()) {
+    summary_->warnings.push_back(std::move(warning));
+  }
+  return Status::OK();
+}
+
+Status Pusher::CheckParts() {
+  uint64_t puts = 0;
+  bool has_data = false;
+  for (size_t i = 0; i < set_.files.size(); ++i) {
+    const CloneFileKind kind = set_.files[i].file.kind;
+    if (!is_shared_[i]) {
+      ++puts;
+      has_data |=
+          kind == CloneFileKind::kTable || kind == CloneFileKind::kBlob;
+    }
+  }
+  if (!has_data) {
+    return Status::OK();
+  }
+  uint64_t objects = 0;
+  RETURN_IF_ERROR(CountObjects(store_, kArchivePartsPrefix, &objects));
+  return CheckCount(kArchivePartsPrefix, objects + puts);
+}
+
 // Finds out if RemoveFromArchive() would remove a set: another whole set must
 // exist.
 Status Pusher::MayRemove(const SetName& name, bool* may_remove) const {
@@ -484,13 +521,8 @@ Status Pusher::Begin() {
   std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
-  std::string many;
-  RETURN_IF_ERROR(CheckObjectCount(store_->place(), kArchiveFilesPrefix,
-                                   present_.size() + set_.files.size(),
-                                   options_.max_objects, &many));
-  if (!many.empty()) {
-    summary_->warnings.push_back(std::move(many));
-  }
+  RETURN_IF_ERROR(CheckCount(kArchiveFilesPrefix,
+                             present_.size() + set_.files.size()));
   RETURN_IF_ERROR(archive_.ReadIntents(&intents, &unreadable));
   RETURN_IF_ERROR(archive_.ReadMarked(&marked_));
   RETURN_IF_ERROR(archive_.ListSets(&sets));
@@ -503,6 +535,7 @@ Status Pusher::Begin() {
     RETURN_IF_ERROR(CheckDatabase());
     RETURN_IF_ERROR(ChoosePlaces());
   }
+  RETURN_IF_ERROR(CheckParts());
   intent_.begun_seconds = set_.name.seconds;
   RETURN_IF_ERROR(archive_.Now(&intent_.renewed_seconds));
   intent_.host = options_.host;

@@ -48,6 +48,9 @@ class World {
               ObjectStore* store = nullptr) {
     const std::unique_ptr<ObjectStore> own = server.NewClient();
     FakeSetSource source(tables, "point " + std::to_string(++points_));
+    for (size_t i = 0; i < tables.size(); ++i) {
+      source.file(i)->identity_is_weak = has_weak_tables;
+    }
     PushOptions options;
     options.lanes = 1;
     options.new_id = NewId();
@@ -152,6 +155,7 @@ class World {
 
   MemoryStore server;
   uint64_t max_objects = kMaxPutObjects;  // of pushes
+  bool has_weak_tables = false;           // in later pushes
 
  private:
   NewSetId NewId() {
@@ -200,6 +204,31 @@ TEST_CASE("A push warns early, and puts no more files than are listed",
   world.max_objects = objects;
   REQUIRE_OK(world.Push({1, 2}, &summary));
   REQUIRE(summary.warnings.size() == 1);
+}
+
+TEST_CASE("A push counts the files that each set has for itself",
+          "[archive]") {
+  World world;
+  const bool is_weak = GENERATE(false, true);
+  world.has_weak_tables = is_weak;
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  PushSummary summary;
+  REQUIRE_OK(world.Push({1, 2, 3}, &summary));
+  REQUIRE(summary.reused_files == (is_weak ? 0 : 3));
+  // There are 8 or 2 such files, and the next set adds 4 or 1.
+  const size_t parts = world.Keys(kArchivePartsPrefix).size();
+  REQUIRE(parts == (is_weak ? 8 : 2));
+  world.max_objects = 11;
+  const Status pushed = world.Push({1, 2, 3});
+  INFO(pushed.ToString());
+  REQUIRE(EndStateOf(pushed) ==
+          (is_weak ? EndState::kRefused : EndState::kOk));
+  if (is_weak) {
+    REQUIRE(pushed.ToString().find(kArchivePartsPrefix) != std::string::npos);
+    world.max_objects = 12;
+    REQUIRE_OK(world.Push({1, 2, 3}, &summary));
+    REQUIRE(summary.warnings.size() == 1);
+  }
 }
 
 TEST_CASE("A push reuses files of a push that crashed", "[archive]") {
