@@ -379,8 +379,10 @@ TEST_CASE("Files of a sealed set are read only with its key",
   REQUIRE(EndStateOf(opened.ReadSet(unsealed, &set)) == EndState::kCorrupt);
 }
 
-TEST_CASE("Files of a sealed push that crashed are reused by the next push",
+TEST_CASE("Files of a sealed push that crashed are reused by the next push, "
+          "unless they are cold",
           "[archive][seal]") {
+  const bool has_cold = GENERATE(false, true);
   SealedArchive archive;
   const SealKey key = KeyOf(1);
   PushSummary summary;
@@ -392,9 +394,14 @@ TEST_CASE("Files of a sealed push that crashed are reused by the next push",
         return dead ? CallFate::kNeverArrives : CallFate::kArrives;
       });
   REQUIRE_FALSE(died.ok());
+  for (const auto& [name, bytes] : archive.server.Objects()) {
+    if (has_cold && name.starts_with(kArchiveFilesPrefix)) {
+      archive.server.rules().hidden = {name};
+    }
+  }
   REQUIRE_OK(archive.Push({1, 2, 3}, &key, &summary));
-  REQUIRE(summary.reused_files == 3);
-  REQUIRE(summary.uploaded_files == 1);
+  REQUIRE(summary.reused_files == (has_cold ? 2 : 3));
+  REQUIRE(summary.uploaded_files == (has_cold ? 2 : 1));
   CheckSummary checked;
   REQUIRE_OK(archive.Check(&key, &checked));
   REQUIRE_OK(archive.Check(nullptr, &checked));
