@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint32_t kMaxNumber = 9999;
 constexpr uint32_t kOldestFormatVersion = 5;
+constexpr uint32_t kOldestKeptFormatVersion = 2;
 // Value for a format_version that no known release can read.
 constexpr RocksDbRelease kNone{kMaxNumber, 0, 0};
 
@@ -78,6 +79,7 @@ void Needs::Add(const RocksDbRelease& release, const std::string& what) {
 }
 
 void Needs::AddFormatVersion(uint32_t format_version) {
+  has_old_formats_ |= format_version < kOldestKeptFormatVersion;
   if (format_version > kOldestFormatVersion) {
     Add(FirstWithFormat(format_version),
         "format_version " + std::to_string(format_version));

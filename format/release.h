@@ -52,6 +52,16 @@ inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
 // Older releases abort (in builds with assertions) when they read an ingested
 // table that contains a wide-column entity.
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
+// Wide-column entities, in WALs and in tables.
+inline constexpr RocksDbRelease kReadsEntities{7, 5, 0};
+// Values with a write time (WriteBatch::TimedPut). 8.11 has the name of their
+// type, but replays no such entry.
+inline constexpr RocksDbRelease kReadsTimedPuts{9, 1, 0};
+// Wide-column entities of version 2, whose columns may be in blob files.
+inline constexpr RocksDbRelease kReadsBlobColumns{11, 0, 0};
+// Tables of SstFileWriter::OpenWithEmbeddedBlobs(), which have blobs of their
+// own.
+inline constexpr RocksDbRelease kReadsEmbeddedBlobs{11, 6, 0};
 // Wide-column entities of prepared transactions in WALs. Older releases replay
 // such an entity as a plain value that contains the encoded columns.
 inline constexpr RocksDbRelease kReadsPreparedEntities{9, 4, 0};
@@ -60,6 +70,10 @@ inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
 // Blocks that store values separately from keys, and uniform index blocks.
 // Older releases report such blocks as damaged.
 inline constexpr RocksDbRelease kReadsMarkedBlocks{11, 1, 0};
+
+// This release and later ones read no block-based tables of format_version 0 or
+// 1.
+inline constexpr RocksDbRelease kDropsOldFormats{11, 0, 0};
 
 // Since this release, RocksDB also recycles WALs with kPointInTimeRecovery. A
 // recycled file may contain old records, and recovery stops at the first one.
@@ -93,12 +107,14 @@ struct Need {
   std::string what;  // "format_version 7"
 };
 
-// Finds the oldest RocksDB release that can open a set of files: the highest
-// release that one of their features requires. If no feature was added, every
-// release since 6.6 can open the files.
+// Finds the RocksDB releases that can open a set of files: since the highest
+// release that one of their features requires, and before a release that no
+// longer reads one of them. If no feature was added, every release since 6.6
+// can open the files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);
+  // Adds a block-based table of this format_version.
   void AddFormatVersion(uint32_t format_version);
   // Adds the release that is required by WAL records of this type
   // (`rocksdb/log_format.h`). Every release can read the types of data records.
@@ -106,9 +122,13 @@ class Needs {
 
   const RocksDbRelease& release() const { return latest_.release; }
   const std::string& what() const { return latest_.what; }
+  // Returns true if tables have a format_version that RocksDB reads only before
+  // kDropsOldFormats.
+  bool has_old_formats() const { return has_old_formats_; }
 
  private:
   Need latest_;
+  bool has_old_formats_ = false;
 };
 
 }  // namespace sstferry

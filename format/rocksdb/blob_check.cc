@@ -8,6 +8,7 @@
 #include "format/end_state.h"
 #include "format/read_ahead.h"
 #include "format/rocksdb/sst_coding.h"
+#include "format/rocksdb/sst_reader.h"
 
 namespace sstferry {
 namespace {
@@ -23,6 +24,9 @@ constexpr size_t kFooterBytes = kBlobFooterBytes;
 // expire.
 constexpr char kPlainBlob = 1;
 constexpr size_t kBlobPieceBytes = 256u << 10;
+// Versions of wide-column entities: without and with references.
+constexpr uint32_t kPlainEntity = 1;
+constexpr uint32_t kReferringEntity = 2;
 
 Status Bad(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
@@ -81,6 +85,74 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   return status;
 }
 
+// Decodes a reference. Its file is 0 if it cannot be read.
+BlobReference ReadReference(Slice value) {
+  BlobReference reference;
+  if (value.empty() || value[0] != kPlainBlob) {
+    return BlobReference();
+  }
+  value.remove_prefix(1);
+  return sst::GetVarint64(&value, &reference.file) &&
+                 sst::GetVarint64(&value, &reference.offset) &&
+                 sst::GetVarint64(&value, &reference.bytes)
+             ? reference
+             : BlobReference();
+}
+
+// Takes the first `bytes` bytes of *in. Returns false if it has fewer.
+bool TakePrefix(uint32_t bytes, Slice* in, Slice* taken) {
+  if (bytes > in->size()) {
+    return false;
+  }
+  *taken = Slice(in->data(), bytes);
+  in->remove_prefix(bytes);
+  return true;
+}
+
+// Visits the references of a wide-column entity. Returns false if it cannot be
+// read.
+bool VisitColumns(Slice in,
+                  const std::function<void(const BlobReference&)>& visit) {
+  uint32_t version = 0;
+  if (!sst::GetVarint32(&in, &version)) {
+    return false;
+  }
+  if (version == kPlainEntity) {
+    return true;
+  }
+  uint32_t count = 0;
+  uint32_t name_sizes_bytes = 0;
+  uint32_t sizes_bytes = 0;
+  uint32_t names_bytes = 0;
+  Slice types;
+  Slice skipped;
+  Slice sizes;
+  if (version != kReferringEntity || !sst::GetVarint32(&in, &count) ||
+      !sst::GetVarint32(&in, &name_sizes_bytes) ||
+      !sst::GetVarint32(&in, &sizes_bytes) ||
+      !sst::GetVarint32(&in, &names_bytes) ||
+      !TakePrefix(count, &in, &types) ||
+      !TakePrefix(name_sizes_bytes, &in, &skipped) ||
+      !TakePrefix(sizes_bytes, &in, &sizes) ||
+      !TakePrefix(names_bytes, &in, &skipped)) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto type = static_cast<uint8_t>(types[i]);
+    uint32_t bytes = 0;
+    Slice value;
+    if (!sst::GetVarint32(&sizes, &bytes) || !TakePrefix(bytes, &in, &value)) {
+      return false;
+    }
+    if (type == kSstTypeBlobIndex) {
+      visit(ReadReference(value));
+    } else if (type != kSstTypeValue) {
+      return false;
+    }
+  }
+  return sizes.empty() && in.empty();
+}
+
 }  // namespace
 
 // Checks a header as RocksDB does, which opens only blob files of version 1
@@ -124,14 +196,14 @@ Status CheckBlobRecord(const Slice& record, const Slice& key,
                           "found another one", offset);
 }
 
-bool DecodeBlobReference(Slice value, BlobReference* reference) {
-  if (value.empty() || value[0] != kPlainBlob) {
-    return false;
+void ForEachBlobReference(
+    uint8_t type, const Slice& value,
+    const std::function<void(const BlobReference&)>& visit) {
+  if (type == kSstTypeBlobIndex) {
+    visit(ReadReference(value));
+  } else if (type == kSstTypeWideColumnEntity && !VisitColumns(value, visit)) {
+    visit(BlobReference());
   }
-  value.remove_prefix(1);
-  return sst::GetVarint64(&value, &reference->file) &&
-         sst::GetVarint64(&value, &reference->offset) &&
-         sst::GetVarint64(&value, &reference->bytes);
 }
 
 Status CheckBlobFile(const ByteSource& source, uint64_t* count) {

@@ -1,4 +1,5 @@
-// Checks a complete blob file of RocksDB by its own checksums.
+// Checks a complete blob file of RocksDB by its own checksums, and finds the
+// references of entries to values in blob files.
 //
 // All integers are little-endian. (RocksDB: db/blob/blob_log_format.h.)
 //
@@ -12,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "format/byte_source.h"
+#include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -44,17 +47,29 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
                                               const rocksdb::Slice& key,
                                               uint64_t offset);
 
-// Reference to a value in a blob file. Tables contain such references.
+// Reference to a value in a blob file. Tables and WALs contain such references.
 struct BlobReference {
+  // 0 is the number of no blob file. In a table with embedded blobs, it means
+  // the table itself.
   uint64_t file = 0;
   uint64_t offset = 0;  // offset of the value, which follows its key
   uint64_t bytes = 0;   // size of the stored value
 };
 
-// Decodes the value of an entry of type kSstTypeBlobIndex. Returns false if the
-// value is damaged, or if it is a kind of reference that RocksDB does not
-// write.
-[[nodiscard]] bool DecodeBlobReference(rocksdb::Slice value,
-                                       BlobReference* reference);
+// Calls `visit` for each value in a blob file to which an entry refers. `type`
+// is the entry's type (kSstType... in sst_reader.h). A blob index is one
+// reference. A wide-column entity of version 2 may have one in each column:
+//
+//   varint32  version 2, number of columns, bytes of the name sizes, of the
+//             value sizes and of the names
+//   columns   for each: u8 type (1 value, 0x11 blob index); then varint32 name
+//             sizes; varint32 value sizes; names; values
+//
+// An entry that cannot be read (a damaged reference, a kind of reference that
+// RocksDB's own blob files do not need, an entity of another version) may refer
+// to any file, and is visited as a reference to file 0.
+void ForEachBlobReference(
+    uint8_t type, const rocksdb::Slice& value,
+    const std::function<void(const BlobReference&)>& visit);
 
 }  // namespace sstferry

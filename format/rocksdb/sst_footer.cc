@@ -16,6 +16,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint64_t kBlockBasedMagic = 0x88e241b785f4cff7ull;
+constexpr uint64_t kLevelDbMagic = 0xdb4775248b80fb57ull;
 constexpr uint32_t kExtendedMagic = 0x007a003eu;
 constexpr size_t kMagicBytes = 8;
 constexpr size_t kHandlesOffset = 1;
@@ -43,7 +44,7 @@ Status CheckMagic(uint64_t magic, uint64_t offset) {
   switch (magic) {
     case kBlockBasedMagic:
       return Status::OK();
-    case 0xdb4775248b80fb57ull:
+    case kLevelDbMagic:
       return MakeStatus(EndState::kRefused,
                         "footer: expected format version 1 to 7, found a "
                         "version 0 (LevelDB's) block-based table");
@@ -219,16 +220,18 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
                          " bytes, found " + std::to_string(bytes.size()),
                      file_bytes - have);
   }
-  RETURN_IF_ERROR(
-      CheckMagic(sst::DecodeLittle64(bytes.data() + have - kMagicBytes),
-                 file_bytes - kMagicBytes));
+  const uint64_t magic =
+      sst::DecodeLittle64(bytes.data() + have - kMagicBytes);
+  SstFooter decoded;
+  decoded.is_block_based = magic == kBlockBasedMagic || magic == kLevelDbMagic;
+  *footer = decoded;
+  RETURN_IF_ERROR(CheckMagic(magic, file_bytes - kMagicBytes));
   if (have < kSstFooterBytes) {
     return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
                    std::to_string(file_bytes),
                0);
   }
-  SstFooter decoded;
   decoded.footer_offset = file_bytes - kSstFooterBytes;
   decoded.format_version = sst::DecodeLittle32(bytes.data() + kVersionOffset);
   if (decoded.format_version == 0) {

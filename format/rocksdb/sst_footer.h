@@ -76,6 +76,9 @@ uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 uint32_t MixLastByte(uint64_t xxh3, char last);
 
 struct SstFooter {
+  // True if the magic is that of a block-based table, or of such a table of
+  // version 0 (LevelDB's).
+  bool is_block_based = false;
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
   uint64_t footer_offset = 0;          // offset in the file
@@ -96,7 +99,7 @@ struct SstFooter {
 //              padding is not zero.
 // NotSupported the file is another kind of table (the message says which), has
 //              the format of LevelDB, or a format version above
-//              kMaxSstFormatVersion.
+//              kMaxSstFormatVersion. is_block_based and format_version are set.
 [[nodiscard]] rocksdb::Status ReadSstFooter(const ByteSource& source,
                                             SstFooter* footer);
 

@@ -50,6 +50,8 @@ constexpr TextRow kTexts[] = {
 
 constexpr std::string_view kIndexTypeName =
     "rocksdb.block.based.table.index.type";
+// The presence of this property is what counts for RocksDB, too.
+constexpr std::string_view kEmbeddedBlobsName = "rocksdb.embedded.blob.stats";
 constexpr std::string_view kExternalVersionName =
     "rocksdb.external_sst_file.version";
 constexpr std::string_view kExternalSeqnoName =
@@ -96,6 +98,7 @@ bool DecodeKnown(const std::string& name, const Slice& value,
     }
     out->external_global_seqno = sst::DecodeLittle64(value.data());
   }
+  out->has_embedded_blobs |= name == kEmbeddedBlobsName;
   return true;
 }
 

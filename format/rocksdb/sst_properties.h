@@ -56,6 +56,9 @@ struct SstProperties {
   std::string db_id;
   std::string db_session_id;
 
+  // True if the table has blobs of its own. References to them name file 0.
+  bool has_embedded_blobs = false;
+
   Digest128 digest;  // digest of the block, including unknown properties
 
   // Only in files made for ingestion.

@@ -439,7 +439,9 @@ Status SstReader::Anchors(size_t max_count,
 }
 
 void AddTableNeeds(const SstReader& reader, Needs* needs) {
-  needs->AddFormatVersion(reader.footer().format_version);
+  if (reader.footer().is_block_based) {
+    needs->AddFormatVersion(reader.footer().format_version);
+  }
   if (reader.footer().checksum == SstChecksum::kXxh3) {
     needs->Add(kReadsXxh3Checksums, "XXH3 checksums");
   }
@@ -448,6 +450,9 @@ void AddTableNeeds(const SstReader& reader, Needs* needs) {
     needs->Add(kReadsMarkedBlocks, "blocks with values apart from keys");
   } else if (properties.num_uniform_blocks != 0) {
     needs->Add(kReadsMarkedBlocks, "uniform index blocks");
+  }
+  if (properties.has_embedded_blobs) {
+    needs->Add(kReadsEmbeddedBlobs, "tables with embedded blobs");
   }
 }
 

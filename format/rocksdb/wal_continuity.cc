@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "format/end_state.h"
+#include "format/rocksdb/blob_check.h"
 #include "format/rocksdb/write_batch_reader.h"
 
 namespace sstferry {
@@ -50,10 +51,12 @@ class WalContinuity::Handler : public BatchHandler {
   bool has_blob_index() const { return has_blob_index_; }
 
   Status OnEntry(BatchEntryKind kind, uint32_t, const Slice&,
-                 const Slice&) override {
+                 const Slice& value) override {
     counter_.AddEntry();
     ++run_;
-    has_blob_index_ |= kind == BatchEntryKind::kBlobIndex;
+    ForEachBlobReference(
+        TableTypeOf(kind), value,
+        [this](const BlobReference&) { has_blob_index_ = true; });
     return Status::OK();
   }
 

@@ -38,7 +38,9 @@ namespace sstferry {
 enum class WalStep : uint8_t {
   kContinues,
   kGap,        // numbers before the record are missing, or may be
-  kBlobIndex,  // an entry refers to a blob file, and no WAL has the value
+  // An entry refers to a blob file, or may do so (ForEachBlobReference), and no
+  // WAL has the value.
+  kBlobIndex,
 };
 
 // Follows the records of all WALs of one database.

@@ -33,9 +33,13 @@ class WalFacts::Handler : public BatchHandler {
     ++family.entries;
     family.has_merges |= kind == BatchEntryKind::kMerge;
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
-    if (kind == BatchEntryKind::kBlobIndex) {
-      facts_->KeepBlobFile(value);
-    }
+    facts_->has_entities_ |= kind == BatchEntryKind::kEntity;
+    facts_->has_timed_puts_ |= kind == BatchEntryKind::kTimedPut;
+    ForEachBlobReference(
+        TableTypeOf(kind), value, [this, kind](const BlobReference& reference) {
+          facts_->KeepBlobFile(reference.file);
+          facts_->has_blob_columns_ |= kind == BatchEntryKind::kEntity;
+        });
     facts_->prepares_entities_ |=
         counter_.in_section() && (kind == BatchEntryKind::kEntity ||
                                   kind == BatchEntryKind::kBlobIndex);
@@ -87,12 +91,27 @@ Status WalFacts::Add(uint64_t log_number, const Slice& record) {
   return Status::OK();
 }
 
-void WalFacts::KeepBlobFile(const Slice& value) {
-  BlobReference reference;
-  const bool is_read = DecodeBlobReference(value, &reference);
-  const bool is_kept = is_read && (blob_files_.size() < kMaxWalBlobFiles ||
-                                   blob_files_.count(reference.file) > 0);
-  blob_files_.insert(is_kept ? reference.file : 0);
+void WalFacts::KeepBlobFile(uint64_t number) {
+  const bool is_kept = blob_files_.size() < kMaxWalBlobFiles ||
+                       blob_files_.count(number) > 0;
+  blob_files_.insert(is_kept ? number : 0);
+}
+
+void WalFacts::AddNeeds(Needs* needs) const {
+  if (has_entities_) {
+    needs->Add(kReadsEntities, "wide-column entities in WALs");
+  }
+  if (has_timed_puts_) {
+    needs->Add(kReadsTimedPuts, "entries of TimedPut in WALs");
+  }
+  if (has_blob_columns_) {
+    needs->Add(kReadsBlobColumns,
+               "wide-column entities with columns in blob files");
+  }
+  if (prepares_entities_) {
+    needs->Add(kReadsPreparedEntities,
+               "prepared transactions with wide-column entities");
+  }
 }
 
 std::set<std::string> WalFacts::prepared() const {

@@ -12,6 +12,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/release.h"
 #include "format/rocksdb/batch_sequences.h"
 #include "format/rocksdb/write_batch_reader.h"
 
@@ -79,10 +80,13 @@ class WalFacts {
   // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
-  // Returns the numbers of the blob files to which entries refer. Contains 0,
-  // which is the number of no file, if a reference cannot be read, or if there
-  // are more than kMaxWalBlobFiles.
+  // Returns the numbers of the blob files to which entries of any kind refer.
+  // Contains 0, which is the number of no file, if a reference cannot be read
+  // (ForEachBlobReference), or if there are more than kMaxWalBlobFiles.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
+
+  // Adds to *needs the releases that can replay the entries.
+  void AddNeeds(Needs* needs) const;
 
   // Returns true if the WALs were written with WRITE_PREPARED or
   // WRITE_UNPREPARED. Under these policies, sequence numbers belong to batches
@@ -97,7 +101,7 @@ class WalFacts {
  private:
   class Handler;
 
-  void KeepBlobFile(const rocksdb::Slice& value);
+  void KeepBlobFile(uint64_t number);
 
   uint64_t entries_ = 0;
   // First sequence number of the last batch, and the number after its last
@@ -113,6 +117,9 @@ class WalFacts {
   bool prepares_twice_ = false;
   bool prepares_entities_ = false;
   bool has_single_deletes_ = false;
+  bool has_entities_ = false;
+  bool has_timed_puts_ = false;
+  bool has_blob_columns_ = false;
 };
 
 }  // namespace sstferry

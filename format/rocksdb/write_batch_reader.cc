@@ -152,6 +152,14 @@ class BatchReader {
 
 }  // namespace
 
+uint8_t TableTypeOf(BatchEntryKind kind) {
+  uint8_t type = 0;
+  for (const EntryType& entry : kEntryTypes) {
+    if (entry.kind == kind) type = entry.type;
+  }
+  return type;
+}
+
 Status ReadWriteBatch(const Slice& record, BatchHeader* header,
                       BatchHandler* handler) {
   if (record.size() < kBatchHeaderBytes) {

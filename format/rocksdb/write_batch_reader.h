@@ -58,6 +58,10 @@ enum class BatchMarker : uint8_t {
   kNoop,
 };
 
+// Returns RocksDB's type of such an entry in column family 0, which is also its
+// type in tables (kSstType... in sst_reader.h).
+uint8_t TableTypeOf(BatchEntryKind kind);
+
 struct BatchHeader {
   uint64_t sequence = 0;
   uint32_t count = 0;

@@ -416,13 +416,12 @@ namespace {
 // offsets.
 class BlockFetch {
  public:
-  BlockFetch(PartialTable* table, const Comparator* order, bool has_blobs,
+  BlockFetch(PartialTable* table, const Comparator* order,
              const KeyInterval& interval,
              const SetReader::Cancelled& cancelled,
              std::vector<PartialBlob>* blobs)
       : table_(*table),
         order_(order),
-        has_blobs_(has_blobs),
         interval_(interval),
         cancelled_(cancelled),
         blobs_(blobs) {}
@@ -477,7 +476,7 @@ class BlockFetch {
     block.last = entry.separator.ToString();
     if (table_.Has({entry.handle.offset, entry.handle.end()})) {
       // The block was fetched before, but perhaps not the blobs of its entries.
-      return has_blobs_ ? Visit(block, blobs_) : Status::OK();
+      return Visit(block, blobs_);
     }
     if (!run_.empty() &&
         (entry.handle.end() - run_.front().handle.offset > kRunBytes ||
@@ -545,20 +544,19 @@ class BlockFetch {
                                   ", as the index says, found " +
                                   sst::HexKey(key));
           }
-          const auto type = static_cast<uint8_t>(internal[key.size()]);
-          PartialBlob blob;
-          if (type == kSstTypeBlobIndex && Holds(interval_, order_, key) &&
-              DecodeBlobReference(value, &blob.reference)) {
-            blob.key = key.ToString();
-            blobs->push_back(std::move(blob));
-          }
+          ForEachBlobReference(
+              static_cast<uint8_t>(internal[key.size()]), value,
+              [&](const BlobReference& reference) {
+                if (Holds(interval_, order_, key)) {
+                  blobs->push_back({key.ToString(), reference});
+                }
+              });
           return Status::OK();
         });
   }
 
   PartialTable& table_;
   const Comparator* const order_;
-  const bool has_blobs_;
   const KeyInterval& interval_;
   const SetReader::Cancelled& cancelled_;
   std::vector<PartialBlob>* const blobs_;
@@ -577,9 +575,7 @@ Status PartialTable::FetchBlocks(const KeyInterval& interval,
                                  const SetReader::Cancelled& cancelled,
                                  std::vector<PartialBlob>* blobs) {
   return WithContext(
-      BlockFetch(this, order_, known_.oldest_blob_file != 0, interval,
-                 cancelled, blobs)
-          .Fetch(sought),
+      BlockFetch(this, order_, interval, cancelled, blobs).Fetch(sought),
       EndState::kInternal, CloneFileName(file().file));
 }
 

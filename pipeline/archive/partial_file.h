@@ -120,7 +120,8 @@ class PartialTable : public PartialFile {
                                           uint64_t* bytes);
   // Fetches the data blocks that may contain keys of the interval, and the data
   // blocks that an iterator reads when it seeks a key in `sought`. Adds to
-  // *blobs the values in blob files to which the entries in the interval refer.
+  // *blobs the values in blob files to which the entries in the interval refer
+  // (ForEachBlobReference).
   [[nodiscard]] rocksdb::Status FetchBlocks(
       const KeyInterval& interval, const std::vector<std::string>& sought,
       const SetReader::Cancelled& cancelled,

@@ -475,6 +475,14 @@ Status RangeSnapshot::Fetch(const std::string& family,
     by_file[blob.reference.file].push_back(std::move(blob));
   }
   for (auto& [number, of_file] : by_file) {
+    if (number == 0) {
+      return MakeStatus(
+          EndState::kRefused,
+          "column family '" + family +
+              "': an entry has a blob in its own table, or may have blobs that "
+              "this sstferry cannot find; restore the set without --begin and "
+              "--end");
+    }
     const auto file = blobs_.find(number);
     if (file == blobs_.end()) {
       return MakeStatus(EndState::kCorrupt,

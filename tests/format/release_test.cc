@@ -59,6 +59,10 @@ TEST_CASE("Needs keep the feature that requires the latest release",
   REQUIRE(needs.what() == "format_version 7");
   needs.Add(kReadsMarkedBlocks, "marked blocks");
   REQUIRE(ReleaseName(needs.release()) == "11.1");
+  needs.AddFormatVersion(2);
+  REQUIRE_FALSE(needs.has_old_formats());
+  needs.AddFormatVersion(1);
+  REQUIRE(needs.has_old_formats());
 }
 
 }  // namespace

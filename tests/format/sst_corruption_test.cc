@@ -199,11 +199,11 @@ TEST_CASE("CheckChunk refuses a file cut at any length",
 
 TEST_CASE("ReadSstFooter names other kinds of tables in its errors",
           "[format][sst]") {
-  const auto with_magic = [](uint64_t magic, uint32_t version) {
+  SstFooter footer;
+  const auto with_magic = [&footer](uint64_t magic, uint32_t version) {
     std::string file(41 + 100, '\0');
     test::PutFixed(&file, version, 4);
     test::PutFixed(&file, magic, 8);
-    SstFooter footer;
     return ReadSstFooter(SliceSource(file), &footer);
   };
   const auto named = [](const Status& s, const std::string& name) {
@@ -214,8 +214,11 @@ TEST_CASE("ReadSstFooter names other kinds of tables in its errors",
   named(with_magic(0x8242229663bf9564ull, 1), "plain table");
   named(with_magic(0x4f3418eb7a8f13b8ull, 0), "plain table");
   named(with_magic(0x926789d0c5f17873ull, 1), "cuckoo table");
+  REQUIRE_FALSE(footer.is_block_based);
   named(with_magic(0xdb4775248b80fb57ull, 0), "version 0");
+  REQUIRE((footer.is_block_based && footer.format_version == 0));
   named(with_magic(0x88e241b785f4cff7ull, 8), "found 8");
+  REQUIRE((footer.is_block_based && footer.format_version == 8));
   REQUIRE(with_magic(0x88e241b785f4cff7ull, 0).IsCorruption());
   REQUIRE(with_magic(1, 5).IsCorruption());
 }

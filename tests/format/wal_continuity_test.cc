@@ -3,6 +3,7 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 
 namespace sstferry::wal_continuity_test {
 namespace {
@@ -109,11 +110,23 @@ TEST_CASE("After the commit of an unseen section nothing is known",
   REQUIRE(Add(&wals, Batch(12, 1)) == WalStep::kContinues);
 }
 
-TEST_CASE("A batch that refers to a blob is reported", "[format]") {
-  WalContinuity wals(6);
-  std::string record = Batch(7, 1, "", kBlobIndex);
-  record[8] = 2;
-  REQUIRE(Add(&wals, record) == WalStep::kBlobIndex);
+TEST_CASE("A batch that refers to a blob, or may do so, is reported",
+          "[format]") {
+  const auto step_of = [](const std::string& entry) {
+    WalContinuity wals(6);
+    std::string record = Batch(7, 1, "", entry);
+    record[8] = 2;
+    return Add(&wals, record);
+  };
+  const auto entity = [](const std::string& value) {
+    return std::string("\x16\x01k", 3) + static_cast<char>(value.size()) +
+           value;
+  };
+  REQUIRE(step_of(kBlobIndex) == WalStep::kBlobIndex);
+  REQUIRE(step_of(entity(test::ReferringEntity("\x01\x63\x20\x05"))) ==
+          WalStep::kBlobIndex);
+  REQUIRE(step_of(entity("\x03 of a later version")) == WalStep::kBlobIndex);
+  REQUIRE(step_of(entity(std::string("\x01\x00", 2))) == WalStep::kContinues);
 }
 
 TEST_CASE("Other policies than WriteCommitted are refused", "[format]") {

@@ -94,6 +94,19 @@ std::string BatchAt(uint64_t sequence, const std::vector<std::string>& keys) {
   return record;
 }
 
+constexpr char kBlobIndexType = '\x11';
+constexpr char kEntityType = '\x16';
+
+// Returns the bytes of a batch with one entry of this type at key "k".
+std::string OneEntry(char type, const std::string& value) {
+  std::string batch(12, '\0');
+  batch[8] = 1;
+  batch += type;
+  batch += "\x01k";
+  batch += static_cast<char>(value.size());
+  return batch + value;
+}
+
 }  // namespace
 
 TEST_CASE("Keys of every family are kept in the order of the WALs",
@@ -305,22 +318,59 @@ TEST_CASE("WALs report that a section prepares what is no plain value",
 }
 
 TEST_CASE("WALs report which blob files they refer to", "[format][rocksdb]") {
-  const auto referring = [](const std::string& value) {
-    std::string batch(12, '\0');
-    batch[8] = 1;
-    batch += std::string("\x11\x01k", 3) + static_cast<char>(value.size());
-    return batch + value;
-  };
   WalFacts facts;
   REQUIRE_OK(facts.Add(1, BatchAt(1, {"a"})));
   REQUIRE(facts.blob_files().empty());
   const std::string plain("\x01\x63\x20\x05\x00", 5);
-  REQUIRE_OK(facts.Add(1, referring(plain)));
+  REQUIRE_OK(facts.Add(1, OneEntry(kBlobIndexType, plain)));
   REQUIRE(facts.blob_files() == std::set<uint64_t>{99});
   // A reference that cannot be read counts as one to file 0, which never
   // exists.
-  REQUIRE_OK(facts.Add(1, referring("v")));
+  REQUIRE_OK(facts.Add(1, OneEntry(kBlobIndexType, "v")));
   REQUIRE(facts.blob_files() == std::set<uint64_t>{0, 99});
+}
+
+TEST_CASE("WALs report the blob files of columns, and what they cannot read",
+          "[format][rocksdb]") {
+  const auto files_of = [](const std::string& entity) {
+    WalFacts facts;
+    REQUIRE_OK(facts.Add(1, OneEntry(kEntityType, entity)));
+    return facts.blob_files();
+  };
+  const std::string plain("\x01\x63\x20\x05\x00", 5);
+  const std::string entity = test::ReferringEntity(plain);
+  REQUIRE(files_of(entity) == std::set<uint64_t>{99});
+  // Version 1 has no references.
+  REQUIRE(files_of(std::string("\x01\x01\x01" "a\x05", 5) + plain).empty());
+  // Damage, a type of column, a kind of reference and a version that RocksDB's
+  // own blob files do not have.
+  std::string odd_column = entity;
+  odd_column[5] = '\x02';
+  std::string odd_version = entity;
+  odd_version[0] = '\x03';
+  for (const std::string& odd :
+       {std::string(), entity.substr(0, 4), entity.substr(0, 9),
+        entity.substr(0, entity.size() - 1), entity + "x", odd_column,
+        odd_version, test::ReferringEntity(test::ExpiringReference())}) {
+    REQUIRE(files_of(odd).count(0) == 1);
+  }
+}
+
+TEST_CASE("WALs report the release that replays their entries",
+          "[format][rocksdb]") {
+  const auto since = [](const std::string& record) {
+    WalFacts facts;
+    REQUIRE_OK(facts.Add(1, record));
+    Needs needs;
+    facts.AddNeeds(&needs);
+    return ReleaseName(needs.release());
+  };
+  const std::string plain("\x01\x63\x20\x05\x00", 5);
+  REQUIRE(since(BatchAt(1, {"a"})).empty());
+  REQUIRE(since(OneEntry(kBlobIndexType, plain)).empty());
+  REQUIRE(since(OneEntry(kEntityType, std::string("\x01\x00", 2))) == "7.5");
+  REQUIRE(since(OneEntry('\x18', "v" + std::string(8, '\0'))) == "9.1");
+  REQUIRE(since(OneEntry(kEntityType, test::ReferringEntity(plain))) == "11.0");
 }
 
 TEST_CASE("A damaged record names its WAL", "[format][rocksdb]") {

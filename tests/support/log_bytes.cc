@@ -27,8 +27,27 @@ std::string PhysicalRecord(uint8_t type, const std::string& payload,
   return record + checked;
 }
 
-void AppendPreparedEntity(const std::string& wal, uint64_t sequence) {
+void AppendBatch(const std::string& wal, const std::string& batch) {
   constexpr uint8_t kWhole = 1;  // a record in one piece
+  std::ofstream out(wal, std::ios::binary | std::ios::app);
+  out << PhysicalRecord(kWhole, batch);
+  REQUIRE(out.good());
+}
+
+std::string ReferringEntity(const std::string& reference) {
+  // Version, columns, bytes of the name sizes, of the value sizes and of the
+  // names; types; name sizes; value sizes, names and values.
+  std::string entity("\x02\x02\x02\x02\x01" "\x01\x11" "\x00\x01" "\x01", 10);
+  entity += static_cast<char>(reference.size());
+  return entity + "av" + reference;
+}
+
+std::string ExpiringReference() {
+  // Type, expiration, file, offset, size, compression.
+  return std::string("\x02\x01\x63\x20\x05\x00", 6);
+}
+
+void AppendPreparedEntity(const std::string& wal, uint64_t sequence) {
   // Version 1, two columns, their names and the sizes of their values, values.
   const std::string entity("\x01\x02\x00\x05\x01" "a\x01" "whole1", 13);
   std::string section;
@@ -40,9 +59,8 @@ void AppendPreparedEntity(const std::string& wal, uint64_t sequence) {
   section += static_cast<char>(entity.size());
   section += entity + "\x0a\x01t";
   commit += "\x0b\x01t";
-  std::ofstream out(wal, std::ios::binary | std::ios::app);
-  out << PhysicalRecord(kWhole, section) << PhysicalRecord(kWhole, commit);
-  REQUIRE(out.good());
+  AppendBatch(wal, section);
+  AppendBatch(wal, commit);
 }
 
 Followed Follow(const Slice& bytes, LogKind kind, uint64_t log_number) {

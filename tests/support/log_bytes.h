@@ -17,6 +17,15 @@ inline constexpr size_t kLogBlockBytes = 32u << 10;
 std::string PhysicalRecord(uint8_t type, const std::string& payload,
                            uint32_t log_number = 0);
 
+// Appends a record with this batch to a WAL.
+void AppendBatch(const std::string& wal, const std::string& batch);
+// Returns a wide-column entity of version 2 (RocksDB 11). Its column "" has the
+// value "v", and its column "a" is in a blob file, at `reference`.
+std::string ReferringEntity(const std::string& reference);
+// Returns a reference of a type that says when the blob expires. A stacked
+// BlobDB writes such references.
+std::string ExpiringReference();
+
 // Appends a two-phase transaction to a WAL. It puts the wide-column entity
 // {"": "whole", "a": "1"} at key "entity", with this sequence number.
 void AppendPreparedEntity(const std::string& wal, uint64_t sequence);

@@ -18,17 +18,20 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
+#include "format/release.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/restore.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/set_reader.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/edited_options.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/restored.h"
 #include "tests/support/test_db.h"
@@ -179,6 +182,12 @@ void WriteSome(OpenDb* db, int count, std::mt19937_64* random) {
         db->Delete(key, family);
       } else if (step < 14 && family == std::string("merges")) {
         db->Merge(key, "and " + std::to_string(i), family);
+      } else if (step < 8 && family == std::string("blobs") &&
+                 kLinkedRelease >= kReadsBlobColumns) {
+        const std::string value = RandomBytes(300, number + i);
+        const std::string longer = value + "c";
+        const rocksdb::WideColumns columns = {{"", value}, {"column", longer}};
+        REQUIRE_OK((*db)->PutEntity({}, db->cf(family), key, columns));
       } else {
         db->Put(key, RandomBytes(20 + (*random)() % 400, number + i), family);
       }
@@ -346,6 +355,38 @@ TEST_CASE("A restored range of a set equals that range of a full restore",
     }
     fs::remove_all(world.dir / "target");
   }
+}
+
+TEST_CASE("A range is refused if an entry may have blobs that are not found",
+          "[archive][range]") {
+  World world;
+  {
+    OpenDb db(world.dir / "source", OneFamily(Small()));
+    for (int i = 0; i < 1000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(300, i));
+    }
+    const std::string key = NumberedKey(700);
+    const std::string entity = ReferringEntity(ExpiringReference());
+    std::string batch(12, '\0');
+    batch[8] = 1;
+    batch += '\x16';
+    batch += static_cast<char>(key.size());
+    batch += key;
+    batch += static_cast<char>(entity.size());
+    rocksdb::WriteBatch odd(batch + entity);
+    REQUIRE_OK(db->Write({}, &odd));
+    db.Flush();
+  }
+  world.Push();
+  Selection selection;
+  selection.interval = Between(100, 200);
+  REQUIRE_OK(world.Restore(selection).status);
+  selection.interval = Between(600, 800);
+  const Ferried part = world.Restore(selection, "refused");
+  INFO(part.message());
+  REQUIRE(part.state() == EndState::kRefused);
+  REQUIRE(part.message().find("without --begin and --end") !=
+          std::string::npos);
 }
 
 // At a range deletion, RocksDB seeks to its end, even after the end of the
