@@ -24,7 +24,8 @@ constexpr int kMaxLooks = 5;
 
 // If these families cannot be cloned, sets *why to the reason.
 Status FindNoClone(const std::string& directory, ManifestState state,
-                   const FactsOptions& asked, std::string* why) {
+                   const OptionsText& options, const FactsOptions& asked,
+                   std::string* why) {
   RocksDbRelease application;
   if (!asked.application.empty() &&
       !ParseRelease(asked.application, &application)) {
@@ -33,7 +34,7 @@ Status FindNoClone(const std::string& directory, ManifestState state,
   std::erase_if(state.families, [&asked](const auto& family) {
     return !IsAmong(asked.families, family.second.name);
   });
-  Status clonable = CheckClonable(directory, state);
+  Status clonable = CheckClonable(directory, state, options);
   if (clonable.ok() && application.is_known()) {
     Needs needs;
     RETURN_IF_ERROR(ReadNeeds(directory, state, &needs));
@@ -108,7 +109,8 @@ Status DescribeDatabase(const ServedDatabase& database,
   if (asked.for_pull && status.ok()) {
     facts->chunk_bytes =
         EstimateChunkBytes(directory, manifest.state(), text, asked.families);
-    status = FindNoClone(directory, manifest.state(), asked, &facts->no_clone);
+    status = FindNoClone(directory, manifest.state(), text, asked,
+                         &facts->no_clone);
   }
   return status;
 }

@@ -7,6 +7,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/file_name.h"
 #include "format/limits.h"
 #include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/sst_reader.h"
@@ -85,9 +86,26 @@ Status CheckCopiedWals(const std::vector<CopiedWal>& copied,
   return Status::OK();
 }
 
+// Returns true if a program that keeps values in its own files wrote the tables
+// of this family. The names are those of the objects with which the stacked
+// BlobDB (utilities/blob_db/) and Titan open RocksDB.
+bool IsStacked(const OptionsText& options, const std::string& family) {
+  return options.FamilyObject(family, "compaction_filter_factory")
+             .starts_with("BlobIndexCompactionFilterFactory") ||
+         options.FamilyObject(family, "table_factory") == "TitanTable";
+}
+
+Status ValuesElsewhere(const std::string& family, const std::string& why) {
+  return MakeStatus(EndState::kRefused,
+                    "column family '" + family + "': " + why +
+                        ": a clone has RocksDB's own files only, and values "
+                        "are in other ones");
+}
+
 }  // namespace
 
-Status CheckClonable(const std::string& directory, const ManifestState& state) {
+Status CheckClonable(const std::string& directory, const ManifestState& state,
+                     const OptionsText& options) {
   for (const char* name : {"blob_dir", "titandb"}) {
     std::error_code error;
     if (std::filesystem::exists(directory + "/" + name, error)) {
@@ -100,7 +118,20 @@ Status CheckClonable(const std::string& directory, const ManifestState& state) {
   uint64_t count = 0;
   for (const auto& [id, family] : state.families) {
     count += family.files.size() + family.blobs.size();
+    if (IsStacked(options, family.name)) {
+      return ValuesElsewhere(family.name,
+                             "according to its OPTIONS, it belongs to a "
+                             "stacked BlobDB or to Titan");
+    }
     for (const auto& [number, file] : family.files) {
+      if (file.oldest_blob_file != 0 &&
+          family.blobs.count(file.oldest_blob_file) == 0) {
+        return ValuesElsewhere(
+            family.name,
+            NumberedName(number, ".sst") + " refers to blob file " +
+                std::to_string(file.oldest_blob_file) +
+                ", which the MANIFEST does not name (as in a stacked BlobDB)");
+      }
       if (file.path_id != 0) {
         return MakeStatus(EndState::kRefused,
                           "column family '" + family.name +
@@ -200,7 +231,8 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   SnapshotFacts* const facts = mutable_facts();
   // At first checks only the directory. ReadManifest() repeats the check for
   // the files.
-  Status status = CheckClonable(options.database_dir, ManifestState());
+  Status status = CheckClonable(options.database_dir, ManifestState(),
+                                OptionsText(""));
   if (status.ok() && pinned == nullptr) status = own.Take();
   if (status.ok()) status = own.ReleasePinned();
   facts->counters.rounds = files.rounds();
@@ -279,7 +311,8 @@ Status FileSnapshot::ListFiles() {
 
 Status FileSnapshot::ReadManifest(const ManifestTail& manifest,
                                   const ManifestState& kept) {
-  RETURN_IF_ERROR(CheckClonable(db_, kept));
+  RETURN_IF_ERROR(
+      CheckClonable(db_, kept, OptionsText(mutable_facts()->options_text)));
   for (const auto& [id, family] : kept.families) {
     SnapshotFamily named;
     named.name = family.name;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
@@ -15,10 +16,13 @@
 namespace sstferry {
 
 // Checks that `directory` has all files of `state`, and that no program other
-// than RocksDB (such as Titan) keeps values there.
+// than RocksDB (a stacked BlobDB, Titan) keeps values in files of its own. Such
+// files show in the directory, in the tables' entries in the MANIFEST, or in
+// the OPTIONS.
 //   kRefused  the database cannot be cloned
 [[nodiscard]] rocksdb::Status CheckClonable(const std::string& directory,
-                                            const ManifestState& state);
+                                            const ManifestState& state,
+                                            const OptionsText& options);
 // Adds to *needs what a RocksDB must support to open the tables and blob files
 // of `state`. Skips tables that were removed meanwhile.
 [[nodiscard]] rocksdb::Status ReadNeeds(const std::string& directory,

@@ -16,6 +16,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
+#include "tests/support/edited_options.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
@@ -341,6 +342,25 @@ TEST_CASE("A database that chunks cannot represent is refused, with the method "
   REQUIRE(moved.message().find("an application's own order") !=
           std::string::npos);
   REQUIRE(moved.message().find("with --method clone") != std::string::npos);
+}
+
+TEST_CASE("A database that a stacked BlobDB wrote is not cloned",
+          "[transfer][method][refused]") {
+  const ScratchDir dir;
+  FillPlain(dir / "source");
+  EditOptions(dir / "source", "  compaction_filter_factory=nullptr\n",
+              "  compaction_filter_factory=BlobIndexCompactionFilterFactory\n");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  const Ferried refused = Ferry(dir / "source", dir / "refused", options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("a stacked BlobDB") != std::string::npos);
+  // It has no value that would be in another file.
+  const Ferried moved = FerryByRule(dir / "source", dir / "target");
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "ingest");
 }
 
 TEST_CASE("Auto does not send chunks of a source that is damaged",

@@ -235,11 +235,41 @@ TEST_CASE("A database with more files than a clone can have is not cloned",
   for (uint64_t number = 1; number <= kMaxCloneDataFiles; ++number) {
     family.files.emplace_hint(family.files.end(), number, ManifestFile());
   }
-  REQUIRE_OK(CheckClonable(tree.path(), state));
+  const OptionsText options("");
+  REQUIRE_OK(CheckClonable(tree.path(), state, options));
   family.blobs[kMaxCloneDataFiles + 1];
-  const auto status = CheckClonable(tree.path(), state);
+  const auto status = CheckClonable(tree.path(), state, options);
   CHECK(EndStateOf(status) == EndState::kRefused);
   CHECK(MessageOf(status).find("--method ingest") != std::string::npos);
+}
+
+TEST_CASE("A database whose values are in files that RocksDB does not know is "
+          "not cloned",
+          "[snapshot][clone]") {
+  ScratchDir tree;
+  ManifestState state;
+  ManifestFamily& family = state.families[0];
+  family.name = "default";
+  const OptionsText plain("[CFOptions \"default\"]\n"
+                          "  table_factory=BlockBasedTable\n"
+                          "  compaction_filter_factory=app.Filters\n");
+  family.files[8].oldest_blob_file = 7;
+  const auto refused = CheckClonable(tree.path(), state, plain);
+  CHECK(EndStateOf(refused) == EndState::kRefused);
+  CHECK(MessageOf(refused).find("000008.sst refers to blob file 7") !=
+        std::string::npos);
+  family.blobs[7];
+  REQUIRE_OK(CheckClonable(tree.path(), state, plain));
+  for (const char* const sign :
+       {"table_factory=TitanTable",
+        "compaction_filter_factory=BlobIndexCompactionFilterFactory",
+        "compaction_filter_factory={id=BlobIndexCompactionFilterFactoryGC;}"}) {
+    const OptionsText options("[CFOptions \"default\"]\n  " +
+                              std::string(sign) + "\n");
+    INFO(sign);
+    CHECK(EndStateOf(CheckClonable(tree.path(), state, options)) ==
+          EndState::kRefused);
+  }
 }
 
 TEST_CASE(
