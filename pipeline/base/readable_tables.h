@@ -16,8 +16,9 @@ namespace sstferry {
 // `writer` is known and not newer than the linked release. Ignores a table that
 // another process removes meanwhile, and a kind of table that sstferry does not
 // know.
-//   InvalidArgument (kIncompatible)  a table has a format_version, or marked
-//     blocks, that the linked RocksDB cannot read; the message names the table
+//   InvalidArgument (kIncompatible)  a table has a format_version, marked
+//     blocks or embedded blobs that the linked RocksDB cannot read; the message
+//     names the table
 [[nodiscard]] rocksdb::Status CheckTablesReadable(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const RocksDbRelease& writer);

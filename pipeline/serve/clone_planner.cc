@@ -39,6 +39,27 @@ void DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
   }
 }
 
+// Adds a note if the application may be unable to read entities in the tables.
+// The WALs say what kinds of entries they have (Needs), but no property of a
+// table does.
+void NoteBlobColumns(const FileSet& files, const RocksDbRelease& writer,
+                     const RocksDbRelease& application,
+                     std::vector<std::string>* notes) {
+  const bool may_write = !writer.is_known() || writer >= kReadsBlobColumns;
+  const bool has_blobs = std::any_of(
+      files.files.begin(), files.files.end(), [](const CloneFile& file) {
+        return file.kind == CloneFileKind::kBlob;
+      });
+  if (application.is_known() && application < kReadsBlobColumns && may_write &&
+      has_blobs) {
+    notes->push_back(
+        "the source has blob files: if they hold columns of wide-column "
+        "entities, as RocksDB since " + ReleaseName(kReadsBlobColumns) +
+        " may write them, RocksDB " + ReleaseName(application) +
+        " cannot read these entities");
+  }
+}
+
 }  // namespace
 
 Status CheckCloneRequest(const OpenRequest& request) {
@@ -72,8 +93,11 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   if (request.purpose != Purpose::kVerify) {
     RETURN_IF_ERROR(CheckOpens(files.needs, asked));
   }
-  plan->application =
-      asked.is_known() ? asked : ReleaseOfOptions(snapshot.options_text());
+  const RocksDbRelease writer = ReleaseOfOptions(snapshot.options_text());
+  plan->application = asked.is_known() ? asked : writer;
+  if (request.purpose != Purpose::kVerify) {
+    NoteBlobColumns(files, writer, asked, &plan->opened.notes);
+  }
   RETURN_IF_ERROR(CheckNames(snapshot));
   if (files.files.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,

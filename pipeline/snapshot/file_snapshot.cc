@@ -179,16 +179,23 @@ Status ReadNeeds(const std::string& directory, const ManifestState& state,
 }
 
 Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
-  if (!application.is_known() || needs.release() <= application) {
-    return Status::OK();
+  std::string what;
+  if (application < needs.release()) {
+    what = needs.what() + ", which RocksDB reads since " +
+           ReleaseName(needs.release());
+  } else if (needs.has_old_formats() && application >= kDropsOldFormats) {
+    what = "tables of format_version 0 or 1, which RocksDB no longer reads "
+           "since " + ReleaseName(kDropsOldFormats);
   }
-  return MakeStatus(
-      EndState::kIncompatible,
-      "the replica is for an application with RocksDB " +
-          ReleaseName(application) + ", but the source's files contain " +
-          needs.what() + ", which RocksDB reads since " +
-          ReleaseName(needs.release()) +
-          "; --method ingest writes tables that this application reads");
+  return !application.is_known() || what.empty()
+             ? Status::OK()
+             : MakeStatus(
+                   EndState::kIncompatible,
+                   "the replica is for an application with RocksDB " +
+                       ReleaseName(application) +
+                       ", but the source's files contain " + what +
+                       "; --method ingest writes tables that this application "
+                       "reads");
 }
 
 const char kWalsOfAllFamilies[] =
@@ -406,13 +413,7 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
       file.records_end = contents->ends[file.number];
     }
   }
-  for (const uint8_t type : contents->meta_record_types) {
-    files_.needs.AddWalRecord(type);
-  }
-  if (contents->prepares_entities) {
-    files_.needs.Add(kReadsPreparedEntities,
-                     "prepared transactions with wide-column entities");
-  }
+  files_.needs.Add(contents->needs.release(), contents->needs.what());
   facts->wal_holds_entries = contents->entries > 0;
   facts->sequence = std::max(facts->sequence, contents->newest_sequence);
   if (contents->prepared > 0) {

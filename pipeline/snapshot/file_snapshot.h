@@ -31,7 +31,7 @@ namespace sstferry {
 // Checks that the application's RocksDB release can open files with these
 // needs. If the release is unknown, any needs are accepted. The check is
 // necessary because the process that receives a clone does not open it.
-//   kIncompatible  the release is too old
+//   kIncompatible  the release is too old, or no longer reads old tables
 [[nodiscard]] rocksdb::Status CheckOpens(const Needs& needs,
                                          const RocksDbRelease& application);
 

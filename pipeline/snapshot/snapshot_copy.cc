@@ -377,6 +377,13 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
     notes->push_back("the snapshot was opened read-only, so the entries of its "
                      "WALs stay in memory: " + plan.read_only_reason);
   }
+  const OptionsText text(facts->options_text);
+  if (replay_.entries > 0 && text.DatabaseOption("wal_filter", "").empty()) {
+    notes->push_back(
+        "OPTIONS do not say if the source's application has a wal_filter "
+        "(RocksDB writes it there since 6.26): the entries of its WALs are "
+        "sent as without one");
+  }
   NoteUnknownOptions(facts->options_text, notes);
   return Status::OK();
 }

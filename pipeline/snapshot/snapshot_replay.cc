@@ -43,11 +43,36 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
+// Fails if RocksDB of this process does not replay entries of the WALs. RocksDB
+// itself would report them as damage.
+Status CheckReplayed(const WalFacts& facts) {
+  Needs needs;
+  facts.AddNeeds(&needs);
+  return needs.release() <= kLinkedRelease
+             ? Status::OK()
+             : OnlyAsFiles(EndState::kIncompatible,
+                           "its WALs: expected entries that RocksDB " +
+                               RocksDbVersion() + " replays, found " +
+                               needs.what() + ", which RocksDB reads since " +
+                               ReleaseName(needs.release()) +
+                               ": let the application flush all its column "
+                               "families");
+}
+
 // Fails if entries of the WALs refer to a blob file that is not in the
-// MANIFEST. With enable_blob_direct_write (RocksDB 11), RocksDB writes values
-// into such files before a flush. A snapshot does not contain them.
+// MANIFEST, or may do so. With enable_blob_direct_write (RocksDB 11), RocksDB
+// writes values into such files before a flush. A snapshot does not contain
+// them.
 Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   for (const uint64_t number : facts.blob_files()) {
+    if (number == 0) {
+      return MakeStatus(
+          EndState::kRefused,
+          "its WALs have references to blob files, or wide-column entities, "
+          "that this sstferry cannot read, so it cannot know if it has all "
+          "values; let the application flush all its column families, then try "
+          "again, or use a newer sstferry");
+    }
     bool is_named = false;
     for (const auto& [id, family] : state.families) {
       is_named |= family.blobs.count(number) > 0;
@@ -55,8 +80,7 @@ Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
     if (!is_named) {
       return MakeStatus(
           EndState::kRefused,
-          "its WALs refer to " +
-              (number == 0 ? "a blob file" : NumberedName(number, ".blob")) +
+          "its WALs refer to " + NumberedName(number, ".blob") +
               ", which the MANIFEST does not name yet "
               "(enable_blob_direct_write writes such files before a flush); "
               "let the application flush all its column families, then try "
@@ -174,6 +198,7 @@ Status ReadReplay(const std::string& directory,
   }
   if (status.ok()) status = CheckBlobFiles(*facts, state);
   if (status.ok()) status = CheckFaithful(*facts, options, *replay);
+  if (status.ok()) status = CheckReplayed(*facts);
   return status;
 }
 
@@ -205,13 +230,14 @@ Status ReadWalContents(const std::string& directory,
                                      : EndState::kCorrupt,
                          wal.name);
     }
-    const std::set<uint8_t>& types = follower.meta_record_types();
-    contents->meta_record_types.insert(types.begin(), types.end());
+    for (const uint8_t type : follower.meta_record_types()) {
+      contents->needs.AddWalRecord(type);
+    }
     contents->ends[wal.number] = follower.end();
   }
   contents->entries = facts.entries();
   contents->prepared = facts.prepared().size();
-  contents->prepares_entities = facts.prepares_entities();
+  facts.AddNeeds(&contents->needs);
   contents->newest_sequence = facts.newest_sequence();
   contents->digest = digest.Finish();
   return CheckBlobFiles(facts, state);

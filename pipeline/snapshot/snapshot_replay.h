@@ -11,6 +11,7 @@
 
 #include "format/coding.h"
 #include "format/digest.h"
+#include "format/release.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "rocksdb/options.h"
@@ -63,7 +64,8 @@ struct Replay {
 // opened; WALs that only other families need are not replayed.
 //   kRefused       RocksDB would replay records differently from the source's
 //                  application: the message says why and what to do.
-//   kIncompatible  records that this process's RocksDB does not know.
+//   kIncompatible  records or entries that this process's RocksDB does not
+//                  know.
 //   kCorrupt       a record that is not a write batch.
 [[nodiscard]] rocksdb::Status ReadReplay(const std::string& directory,
                                          const std::vector<CopiedWal>& wals,
@@ -80,9 +82,7 @@ struct WalContents {
   // back.
   uint64_t prepared = 0;
   uint64_t newest_sequence = 0;  // 0: there is no entry
-  // Types of the records that describe the WAL itself.
-  std::set<uint8_t> meta_record_types;
-  bool prepares_entities = false;  // see WalFacts
+  Needs needs;                   // what their records and entries require
   // End offset of the last record of each WAL, by the WAL's number.
   std::map<uint64_t, uint64_t> ends;
   uint64_t records = 0;  // number of data records
@@ -92,7 +92,8 @@ struct WalContents {
 
 // Reads `wals` in `directory`, whose MANIFEST has the state `state`. The oldest
 // WAL is first. Does not require that this process can replay the WALs.
-//   kRefused       they refer to a blob file that the MANIFEST lacks.
+//   kRefused       they refer to a blob file that the MANIFEST lacks, or may do
+//                  so.
 //   kCorrupt       a record that is not a write batch.
 //   kIncompatible  a record of a type that sstferry does not know.
 [[nodiscard]] rocksdb::Status ReadWalContents(

@@ -6,16 +6,19 @@
 
 #include "format/release.h"
 #include "format/byte_source.h"
+#include "format/coding.h"
 #include "format/options_line.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/table.h"
+#include "rocksdb/table_properties.h"
 #include "sstferry/target.h"
 #include "rocksdb/version.h"
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
 #include "tests/support/edited_options.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
@@ -95,6 +98,53 @@ std::set<SstChecksum> ChecksumsIn(const std::string& dir) {
     checksums.insert(footer.checksum);
   }
   return checksums;
+}
+
+// Adds the property of tables that SstFileWriter::OpenWithEmbeddedBlobs() of
+// RocksDB 11.6 makes.
+class SaysEmbedded : public rocksdb::TablePropertiesCollector {
+ public:
+  rocksdb::Status AddUserKey(const rocksdb::Slice&, const rocksdb::Slice&,
+                             rocksdb::EntryType, rocksdb::SequenceNumber,
+                             uint64_t) override {
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status Finish(rocksdb::UserCollectedProperties* found) override {
+    (*found)["rocksdb.embedded.blob.stats"] = "\x01\x01";
+    return rocksdb::Status::OK();
+  }
+  rocksdb::UserCollectedProperties GetReadableProperties() const override {
+    return {};
+  }
+  const char* Name() const override { return "sstferry.test.SaysEmbedded"; }
+};
+class SayEmbedded : public rocksdb::TablePropertiesCollectorFactory {
+ public:
+  rocksdb::TablePropertiesCollector* CreateTablePropertiesCollector(
+      Context) override {
+    return new SaysEmbedded();
+  }
+  const char* Name() const override { return "sstferry.test.SayEmbedded"; }
+};
+
+// Checks that a clone of dir/source needs this release.
+void RequireNeeds(const ScratchDir& dir, const std::string& since,
+                  const std::string& because, const std::string& before) {
+  INFO(because);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  const Ferried moved =
+      Ferry(dir / "source", dir / ("since " + since), options);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.opens_since == since);
+  REQUIRE(moved.summary.opens_because == because);
+  options.for_rocksdb = before;
+  const Ferried refused = Ferry(dir / "source", dir / "refused", options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kIncompatible);
+  REQUIRE(refused.message().find("reads since " + since) != std::string::npos);
+  REQUIRE(refused.summary.sst_bytes == 0);
 }
 
 DatabaseDescription Parsed(const std::string& text) {
@@ -221,6 +271,129 @@ TEST_CASE("The release that files need is reported, and checked only if the "
   options.for_rocksdb = "newest";
   REQUIRE(Ferry(dir / "source", dir / "odd", options).state() ==
           EndState::kRefused);
+}
+
+TEST_CASE("A clone needs a release that replays the entries of its WALs",
+          "[transfer][versions]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions with_blobs = WithXxh3();
+  with_blobs.enable_blob_files = true;
+  {
+    OpenDb db(dir / "source", OneFamily(with_blobs));
+    db.Put("a", RandomBytes(80, 1));
+    db.Flush();
+  }
+  const std::vector<std::string> wals = PathsWith(dir / "source", ".log");
+  const std::string wal = *std::max_element(wals.begin(), wals.end());
+  uint64_t sequence = 1;
+  const auto append = [&](char type, const std::string& value) {
+    std::string batch;
+    PutFixed64(&batch, ++sequence);
+    PutFixed32(&batch, 1);
+    batch += type;
+    batch += "\x01k";
+    batch += static_cast<char>(value.size());
+    AppendBatch(wal, batch + value);
+  };
+  append('\x16', std::string("\x01\x01\x00\x01v", 5));
+  RequireNeeds(dir, "7.5", "wide-column entities in WALs", "7.4.5");
+  append('\x18', "v" + std::string(8, '\0'));
+  RequireNeeds(dir, "9.1", "entries of TimedPut in WALs", "8.11.4");
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  if (kLinkedRelease < kReadsTimedPuts) {
+    const Ferried refused = Ferry(dir / "source", dir / "refused", chunks);
+    INFO(refused.message());
+    REQUIRE(refused.state() == EndState::kIncompatible);
+    REQUIRE(refused.message().find("TimedPut") != std::string::npos);
+  }
+  // The column is in a blob file that the MANIFEST names.
+  const fs::path blobs = PathsWith(dir / "source", ".blob").front();
+  const auto number = static_cast<char>(std::stoul(blobs.stem().string()));
+  REQUIRE(number > 0);
+  append('\x16', ReferringEntity(std::string("\x01") + number +
+                                 std::string("\x20\x05\x00", 3)));
+  RequireNeeds(dir, "11.0", "wide-column entities with columns in blob files",
+               "10.10");
+}
+
+TEST_CASE("A clone needs a release that reads the blobs in its tables",
+          "[transfer][versions]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions says = WithXxh3();
+  says.table_properties_collector_factories.push_back(
+      std::make_shared<SayEmbedded>());
+  {
+    OpenDb db(dir / "source", OneFamily(says));
+    db.Put("a", "value");
+    db.Flush();
+  }
+  // The next OPTIONS do not name the collector.
+  OpenDb(dir / "source", OneFamily(WithXxh3()));
+  RequireNeeds(dir, "11.6", "tables with embedded blobs", "11.5");
+  SetRelease(dir / "source", "99.1.0");
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  if (kLinkedRelease < kReadsEmbeddedBlobs) {
+    const Ferried refused = Ferry(dir / "source", dir / "refused", chunks);
+    INFO(refused.message());
+    REQUIRE(refused.state() == EndState::kIncompatible);
+    REQUIRE(refused.message().find("embedded blobs") != std::string::npos);
+  }
+}
+
+TEST_CASE("A clone with tables of format_version 1 is not for RocksDB 11",
+          "[transfer][versions]") {
+  const ScratchDir dir;
+  rocksdb::BlockBasedTableOptions table;
+  table.format_version = 2;
+  table.checksum = rocksdb::kCRC32c;
+  rocksdb::ColumnFamilyOptions old = Quiet();
+  old.compression = rocksdb::kNoCompression;
+  old.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  {
+    OpenDb db(dir / "source", OneFamily(old));
+    db.Put("a", "value");
+    db.Flush();
+  }
+  SetFormatVersion(dir / "source", 1);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.for_rocksdb = "11.0";
+  const Ferried refused = Ferry(dir / "source", dir / "refused", options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kIncompatible);
+  REQUIRE(refused.message().find("no longer reads since 11.0") !=
+          std::string::npos);
+  options.for_rocksdb = "10.11";
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+}
+
+TEST_CASE("A note says that RocksDB before 11 may not read some entities",
+          "[transfer][versions]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions with_blobs = WithXxh3();
+  with_blobs.enable_blob_files = true;
+  {
+    OpenDb db(dir / "source", OneFamily(with_blobs));
+    db.Put("a", RandomBytes(80, 1));
+    db.Flush();
+  }
+  SetRelease(dir / "source", "11.0.4");
+  const std::string note = "cannot read these entities";
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.for_rocksdb = "10.10";
+  const Ferried older = Ferry(dir / "source", dir / "older", options);
+  INFO(older.message());
+  REQUIRE_OK(older.status);
+  REQUIRE(older.notes_mention(note));
+  options.for_rocksdb = "11.0";
+  const Ferried same = Ferry(dir / "source", dir / "same", options);
+  REQUIRE_OK(same.status);
+  REQUIRE_FALSE(same.notes_mention(note));
 }
 
 TEST_CASE("A replica stays readable for its own application, however often it "

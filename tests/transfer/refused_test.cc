@@ -1,5 +1,6 @@
 // Tests that a database that cannot be moved exactly is refused with the family
 // and the reason, and that objects of the application make it movable.
+#include <algorithm>
 #include <filesystem>
 
 #include "pipeline/pull/source_session.h"
@@ -8,6 +9,7 @@
 #include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
@@ -87,13 +89,18 @@ TEST_CASE("A blob file that only a WAL refers to is refused by every method",
   {
     OpenDb db(dir / "source", OneFamily());
     db.Put("a", "value");
-    // Imitates RocksDB 11, which writes a value like this to 000099.blob at
-    // once and logs only a reference: the type of entry, its key, and file,
-    // offset and size.
+    // Imitates RocksDB 11, which writes a value or a column like this to
+    // 000099.blob at once and logs only a reference: file, offset and size.
+    const std::string reference("\x01\x63\x20\x05\x00", 5);
+    const bool is_column = GENERATE(false, true);
+    const std::string value =
+        is_column ? ReferringEntity(reference) : reference;
     std::string batch(12, '\0');
     batch[8] = 1;
-    batch += std::string("\x11\x01k\x05\x01\x63\x20\x05\x00", 9);
-    rocksdb::WriteBatch referring(batch);
+    batch += is_column ? '\x16' : '\x11';
+    batch += "\x01k";
+    batch += static_cast<char>(value.size());
+    rocksdb::WriteBatch referring(batch + value);
     REQUIRE_OK(db->Write({}, &referring));
   }
   for (const PullMethod method : {PullMethod::kClone, PullMethod::kIngest}) {
@@ -101,6 +108,25 @@ TEST_CASE("A blob file that only a WAL refers to is refused by every method",
     options.method = method;
     const Ferried moved = Ferry(dir / "source", dir / "target", options);
     RequireRefused(moved, {"000099.blob", "enable_blob_direct_write", "flush"});
+  }
+}
+
+TEST_CASE("Entities of an unknown version in a WAL are refused by every method",
+          "[transfer][refused]") {
+  const ScratchDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily());
+    db.Put("a", "value");
+  }
+  const std::vector<std::string> wals = PathsWith(dir / "source", ".log");
+  std::string batch("\x02\0\0\0\0\0\0\0\x01\0\0\0", 12);
+  AppendBatch(*std::max_element(wals.begin(), wals.end()),
+              batch + "\x16\x01k\x05\x03rest");
+  for (const PullMethod method : {PullMethod::kClone, PullMethod::kIngest}) {
+    PullOptions options;
+    options.method = method;
+    const Ferried moved = Ferry(dir / "source", dir / "target", options);
+    RequireRefused(moved, {"cannot read", "flush"});
   }
 }
 

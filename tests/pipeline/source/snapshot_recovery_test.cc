@@ -753,6 +753,7 @@ TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
   const auto snapshot = Take(options);
   CHECK(ReadAll(*snapshot, "b") == Entries{{"k", "2"}});
   CHECK(HasNote(*snapshot, "column family 'b': OPTIONS do not describe it"));
+  CHECK_FALSE(HasNote(*snapshot, "wal_filter"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // is not changed.
 #include "pipeline/snapshot/snapshot.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
@@ -318,6 +319,10 @@ TEST_CASE("Snapshot without an OPTIONS file reads with default options",
   const auto snapshot = Take(Of(tree / "db"));
   CHECK(ReadAll(*snapshot, "b").size() == 70);
   CHECK(snapshot->options_text().empty());
+  const std::vector<std::string>& notes = snapshot->notes();
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("wal_filter") != std::string::npos;
+  }));
 }
 
 TEST_CASE("Snapshot keeps the source's options apart from the copy's",
