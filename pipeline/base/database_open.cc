@@ -29,6 +29,9 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
 
+constexpr uint32_t kFuse = 0x65735546;  // FUSE and virtiofs
+constexpr uint32_t kUnknownType = 0;
+
 // Runs `work` in a thread that has its own, empty table of descriptors. Returns
 // false without running `work` if the system does not allow such a thread: the
 // kernel is older than 5.9, or a container blocks the system call.
@@ -51,10 +54,11 @@ bool RunApart(const std::function<void()>& work) {
   return is_apart;
 }
 
-// Returns true if this process has the file open, under any name.
-bool IsOpenHere(const struct stat& file) {
+// Returns true if the process (its id, or "self") has the file open, under any
+// name. Returns false if this account may not look at that process.
+bool IsOpenBy(const std::string& process, const struct stat& file) {
   std::error_code error;
-  fs::directory_iterator it("/proc/self/fd", error);
+  fs::directory_iterator it("/proc/" + process + "/fd", error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     struct stat info;
     if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
@@ -125,7 +129,7 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   if (RunApart([&] { is_known = FindHolder(path, process); })) {
     return is_known;
   }
-  if (IsOpenHere(info)) {
+  if (IsOpenBy("self", info)) {
     *process = getpid();
     return true;
   }
@@ -134,33 +138,42 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
 
 // Returns true if `dir` may be on a network file system, on which this machine
 // may see another machine's writes late. Returns false if there is no `dir`.
-bool MayBeOnNetwork(const std::string& dir) {
+// Sets *type to the type of the file system, or to kUnknownType.
+bool MayBeOnNetwork(const std::string& dir, uint32_t* type) {
   constexpr uint32_t kTypes[] = {
       0x6969,      // NFS
       0x517b,      // SMB
       0xff534d42,  // CIFS
       0xfe534d42,  // SMB2
       0x01021997,  // 9p
-      0x65735546,  // FUSE and virtiofs
+      kFuse,
   };
+  *type = kUnknownType;
   struct statfs info;
   if (statfs(dir.c_str(), &info) != 0) {
     return errno != ENOENT && errno != ENOTDIR;
   }
-  return std::count(std::begin(kTypes), std::end(kTypes),
-                    static_cast<uint32_t>(info.f_type)) != 0;
+  *type = static_cast<uint32_t>(info.f_type);
+  return std::count(std::begin(kTypes), std::end(kTypes), *type) != 0;
 }
 
-// Returns true if the process that holds the lock runs on this machine.
-// `process` is the id that the kernel reports. For a process on another
-// machine, the id is 0 or negative; on CIFS, it is the id of this process. So
-// if it is the id of this process, checks that this process has the lock file
-// open.
-bool IsOfThisMachine(const std::string& dir, pid_t process) {
+// Returns true if the process that holds the lock certainly runs on this
+// machine. `process` is the id that the kernel reports. For a process on
+// another machine, the id is 0 or negative, with two exceptions. On CIFS, it is
+// the id of this process. On FUSE, it may be the id that the process has on its
+// own machine, if any process here has the same id. In these cases, checks that
+// the process with this id has the lock file open.
+bool IsOfThisMachine(const std::string& dir, uint32_t type, pid_t process) {
+  if (process <= 0) {
+    return false;
+  }
+  const bool is_this = process == getpid();
+  if (!is_this && type != kFuse && type != kUnknownType) {
+    return true;
+  }
   struct stat info;
-  return process == getpid()
-             ? stat((dir + "/" + kLock).c_str(), &info) == 0 && IsOpenHere(info)
-             : process > 0;
+  return stat((dir + "/" + kLock).c_str(), &info) == 0 &&
+         IsOpenBy(is_this ? "self" : std::to_string(process), info);
 }
 
 }  // namespace
@@ -188,12 +201,14 @@ std::string DatabaseUser(const std::string& dir) {
 }
 
 rocksdb::Status CheckWriterIsHere(const std::string& dir) {
-  if (!MayBeOnNetwork(dir)) {
+  uint32_t type = kUnknownType;
+  if (!MayBeOnNetwork(dir, &type)) {
     return rocksdb::Status::OK();
   }
   std::optional<pid_t> process;
   const bool is_known = FindProcess(dir, &process);
-  if (is_known && (!process.has_value() || IsOfThisMachine(dir, *process))) {
+  if (is_known &&
+      (!process.has_value() || IsOfThisMachine(dir, type, *process))) {
     return rocksdb::Status::OK();
   }
   return MakeStatus(
@@ -203,8 +218,9 @@ rocksdb::Status CheckWriterIsHere(const std::string& dir) {
                     : "it is unknown whether a process holds its LOCK") +
           "; what another machine writes arrives here late and in another "
           "order: run sstferry where the application runs (if that is another "
-          "container of this machine, in its PID namespace), or copy the "
-          "database while nobody has it open");
+          "container of this machine, in its PID namespace; on FUSE, as the "
+          "application's account or as root), or copy the database while "
+          "nobody has it open");
 }
 
 }  // namespace sstferry

@@ -1,11 +1,18 @@
 // Looks at files of a source that have no answer, or that only the server of a
 // network file system can answer.
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -161,6 +168,74 @@ TEST_CASE("A database on a network file system is read unless another machine "
   }));
   CHECK(EndStateOf(snapshot) == EndState::kRefused);
   CHECK(EndStateOf(round) == EndState::kRefused);
+}
+
+// Locks the open file `lock` with a child process that shares this process's
+// table of descriptors. The lock belongs to the table, but the kernel names the
+// child. Unless `keeps`, the child then gets its own table without the file.
+// Returns the child's id, or nullopt if the kernel does not allow this.
+std::optional<pid_t> LockByChild(int lock, bool keeps) {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const auto child =
+      static_cast<pid_t>(syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0));
+  if (child == 0) {  // must use system calls only
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    const bool is_locked =
+        syscall(SYS_fcntl, lock, F_SETLK, &whole) == 0 &&
+        (keeps ||
+         syscall(SYS_close_range, lock, lock, CLOSE_RANGE_UNSHARE) == 0);
+    const char byte = is_locked ? 'y' : 'n';
+    syscall(SYS_write, ready[1], &byte, 1);
+    syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);  // until it is killed
+    _exit(0);
+  }
+  REQUIRE(child > 0);
+  char byte = 0;
+  const ssize_t got = read(ready[0], &byte, 1);
+  close(ready[0]);
+  close(ready[1]);
+  REQUIRE(got == 1);
+  if (byte == 'y') {
+    return child;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return std::nullopt;
+}
+
+TEST_CASE("A holder that does not have the LOCK open is of another machine",
+          "[snapshot]") {
+  const ScratchDir tree;
+  {
+    test::OpenDb db(rocksdb::Options(), tree / "db");
+    Put(&db, 0, 10);
+  }
+  const Descriptor lock = OpenPath(tree / "db/LOCK", O_RDWR);
+  const bool keeps = GENERATE(true, false);
+  const std::optional<pid_t> child = LockByChild(lock.get(), keeps);
+  if (!child.has_value()) {
+    WARN("the kernel does not close a range of descriptors");
+    return;
+  }
+  const std::optional<pid_t> holder = DatabaseProcess(tree / "db");
+  rocksdb::Status looked;
+  // A file system whose type is unknown may be FUSE, which names a process of
+  // another machine by its id there. A process here may have the same id.
+  const bool is_denied = RunWithDenied(
+      {{SYS_statfs, EIO}}, [&] { looked = CheckWriterIsHere(tree / "db"); });
+  kill(*child, SIGKILL);
+  REQUIRE(waitpid(*child, nullptr, 0) == *child);
+  if (!is_denied || holder != child) {
+    WARN("the kernel filters no calls, or does not tell who has a lock");
+    return;
+  }
+  INFO(looked.ToString());
+  CHECK(looked.ok() == keeps);
+  CHECK((keeps || EndStateOf(looked) == EndState::kRefused));
 }
 
 }  // namespace
