@@ -28,6 +28,11 @@ using rocksdb::Status;
 // smaller.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
 
+// Members of the record.
+constexpr char kIngesting[] = "ingesting";
+constexpr char kStartSequence[] = "last_sequence";
+constexpr char kStartTable[] = "last_table";
+
 const json* Member(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found == object.end() ? nullptr : &*found;
@@ -96,12 +101,10 @@ Status Unreadable(const std::string& path, int error) {
                      : ""));
 }
 
-// Reads the record in `directory`, to write it again with changes. The result
-// is not an object if there is no record.
-ordered_json ReadRecordAgain(const std::string& directory) {
-  return ordered_json::parse(
-      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
-      nullptr, /*allow_exceptions=*/false);
+// Parses a record that is written again with changes. The result is not an
+// object if `text` is no record.
+ordered_json ParseRecord(const std::string& text) {
+  return ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string DumpRecord(const ordered_json& object) {
@@ -239,19 +242,34 @@ std::string LastTransferText(const Summary& summary,
   return DumpRecord(object);
 }
 
-std::string WithTargetSequence(const std::string& directory,
-                               uint64_t sequence) {
-  ordered_json object = ReadRecordAgain(directory);
+Status FormatSequences(const std::string& directory, const LastTransfer& last,
+                       std::string* text) {
+  text->clear();
+  bool found = false;
+  std::string before;
+  RETURN_IF_ERROR(ReadRecord(directory + "/" + kLastTransferName,
+                             kMaxSummaryBytes, &found, &before));
+  ordered_json object = ParseRecord(before);
   if (!object.is_object()) {
-    return "";
+    return Status::OK();
   }
-  object["target_sequence"] = sequence;
-  return DumpRecord(object);
+  object["target_sequence"] = nullptr;
+  if (last.target_sequence) {
+    object["target_sequence"] = *last.target_sequence;
+  }
+  object.erase(kIngesting);
+  if (last.ingesting) {
+    object[kIngesting] = {{kStartSequence, last.ingesting->sequence},
+                          {kStartTable, last.ingesting->table_number}};
+  }
+  *text = DumpRecord(object);
+  return Status::OK();
 }
 
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros) {
-  ordered_json object = ReadRecordAgain(directory);
+  ordered_json object = ParseRecord(
+      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes));
   if (!object.is_object()) {
     object = ordered_json::object();
   }
@@ -313,8 +331,17 @@ Status FindLastTransfer(const std::string& directory, bool* found,
   out->source_database_id = Text(object, "source_database_id").value_or("");
   out->snapshot_sequence = Number(object, "snapshot_sequence");
   out->target_sequence = Number(object, "target_sequence");
+  if (const json* const begun = Member(object, kIngesting)) {
+    // If the number is unknown, the ingestion explains no later number.
+    out->ingesting = IngestionStart{
+        Number(*begun, kStartSequence).value_or(UINT64_MAX),
+        Number(*begun, kStartTable).value_or(0)};
+  }
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
   out->method = Text(object, "method").value_or("");
+  if (!out->target_sequence && out->method == "clone") {
+    out->target_sequence = out->snapshot_sequence;
+  }
   out->column_families = Texts(object, "column_families");
   out->asked = SelectionOf(object, "selection");
   out->holds = Member(object, "holds") != nullptr

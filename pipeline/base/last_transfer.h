@@ -27,6 +27,14 @@ struct SelectionText {
 };
 SelectionText TextOf(const Selection& selection);
 
+// The state of a database before a refresh in place ingests chunks into it.
+struct IngestionStart {
+  uint64_t sequence = 0;      // last sequence number
+  uint64_t table_number = 0;  // highest number of a table; 0: no table
+  friend bool operator==(const IngestionStart&,
+                         const IngestionStart&) = default;
+};
+
 // Contents of the record. A member stays empty if the record lacks it, or if
 // its format is unknown.
 struct LastTransfer {
@@ -36,9 +44,12 @@ struct LastTransfer {
   std::string promoted_at;  // RFC 3339; empty: not promoted
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
-  // The last sequence number of the directory's database after the transfer.
-  // May be a number that the database never reaches; see WithTargetSequence().
+  // The last sequence number of the directory's database after the transfer. If
+  // the record of a clone lacks it, it is snapshot_sequence.
   std::optional<uint64_t> target_sequence;
+  // Set if a refresh in place began to ingest into the database, and has not
+  // recorded the end. target_sequence then does not count this ingestion.
+  std::optional<IngestionStart> ingesting;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
   std::vector<std::string> column_families;  // transferred families
@@ -99,13 +110,14 @@ std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);
 
-// Formats the record in `directory` with a new target_sequence. Returns an
-// empty string if there is no record. A refresh writes this record before it
-// ingests chunks. `sequence` is at least the number that the ingestion reaches.
-// If the process dies during the ingestion, the next run does not mistake the
-// ingestion for an application's writes.
-std::string WithTargetSequence(const std::string& directory,
-                               uint64_t sequence);
+// Formats the record in `directory` with target_sequence and ingesting of
+// `last`. Sets *text to "" if there is no record. A refresh in place writes
+// this record before and after it ingests chunks, so that a later run can tell
+// the ingestion from an application's writes.
+//   kDenied, kInternal  the record cannot be read
+[[nodiscard]] rocksdb::Status FormatSequences(const std::string& directory,
+                                              const LastTransfer& last,
+                                              std::string* text);
 
 // Formats the record of a promotion from the standby's record in `directory`.
 // `sequence` is the sequence number of the promoted database, and

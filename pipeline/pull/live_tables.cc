@@ -74,8 +74,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);
           table.range_deletions = properties.num_range_deletions;
+          table.was_ingested = WasIngested(properties);
           table.may_single_delete =
-              properties.num_deletions != 0 && !WasIngested(properties);
+              properties.num_deletions != 0 && !table.was_ingested;
         } else {
           whole = false;
         }

@@ -27,6 +27,7 @@ struct LiveTable {
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   uint64_t range_deletions = 0;  // from the table's properties
+  bool was_ingested = false;  // its properties are known and show this
   // True if the file may have a SingleDelete. False if its properties are known
   // and show no deletions, or show that the file was ingested.
   bool may_single_delete = true;

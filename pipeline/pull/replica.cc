@@ -211,8 +211,10 @@ Status CheckNotNewer(const PullOptions& options, const LastTransfer& last,
     return Status::OK();
   }
   return Refused(
-      options, " is newer than its source: an application has written to it, "
-               "from sequence " + std::to_string(*last.target_sequence) +
+      options, std::string(" is newer than its source: an application ") +
+               (last.ingesting ? "or an interrupted refresh " : "") +
+               "has written to it, from sequence " +
+               std::to_string(*last.target_sequence) +
                " to " + std::to_string(own) + ", since the last transfer, and "
                "its source " + options.source.ToString() +
                " went only from sequence " +
@@ -225,13 +227,19 @@ Status CheckNotNewer(const PullOptions& options, const LastTransfer& last,
 Status CheckSourceNotOlder(rocksdb::FileSystem* file_system,
                            const PullOptions& options, uint64_t sequence) {
   const std::string& dir = options.target_dir;
+  bool found = false;
   LastTransfer last;
-  if (options.adopt || !HasCurrent(dir) || !ReadLastTransfer(dir, &last) ||
-      !last.target_sequence) {
+  Status read = options.adopt ? Status::OK()
+                              : FindLastTransfer(dir, &found, &last);
+  std::error_code error;
+  if (read.ok() &&
+      (!found || !last.target_sequence ||
+       std::filesystem::symlink_status(dir + "/CURRENT", error).type() ==
+           std::filesystem::file_type::not_found)) {
     return Status::OK();
   }
   uint64_t own = 0;
-  const Status read = ReadOwnSequence(file_system, dir, &own);
+  read = read.ok() ? ReadOwnSequence(file_system, dir, &own) : read;
   if (EndStateOf(read) == EndState::kCorrupt) {
     return Status::OK();  // an exchange also repairs it
   }

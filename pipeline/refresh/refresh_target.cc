@@ -1,6 +1,7 @@
 #include "pipeline/refresh/refresh_target.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "format/limits.h"
 #include "pipeline/base/known_fault.h"
@@ -18,6 +19,7 @@
 #include "pipeline/refresh/delta_compaction.h"
 #include "pipeline/refresh/single_deletes.h"
 #include "rocksdb/iostats_context.h"
+#include "rocksdb/metadata.h"
 #include "sstferry/status.h"
 
 namespace sstferry {
@@ -99,16 +101,26 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
   return file_system->FileExists(path, rocksdb::IOOptions(), nullptr).ok();
 }
 
-// Returns true if the family may have entries.
-bool HasEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+// Returns true if the family's memtable may have entries.
+bool MayBeUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
   uint64_t unflushed = 0;
-  rocksdb::ColumnFamilyMetaData metadata;
-  db->GetColumnFamilyMetaData(family, &metadata);
-  return metadata.file_count > 0 ||
-         !db->GetIntProperty(
+  return !db->GetIntProperty(
              family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
              &unflushed) ||
          unflushed > 0;
+}
+
+// Returns true if the family may have entries.
+bool HasEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family, &metadata);
+  return metadata.file_count > 0 || MayBeUnflushed(db, family);
+}
+
+// Returns the number in the name of a table, "000012.sst" or "/000012.sst".
+// RocksDB gives each new table a higher number.
+uint64_t NumberOfTable(const std::string& name) {
+  return std::strtoull(name.c_str() + name.rfind('/') + 1, nullptr, 10);
 }
 
 }  // namespace
@@ -458,23 +470,79 @@ Status RefreshTarget::CheckSource() {
 }
 
 // Checks that no application has written to the target, as after a failover.
-// Checks this only if the refresh replaces all data: an application may write
-// to families that the source does not have. Does not check a database that an
-// application has open, because that application may write.
+// Checks this only if the refresh replaces all data, because an application may
+// write to the data that stays. Does not check a database that an application
+// has open, because that application may write.
 Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
-  const KeyInterval& asked = options().selection.interval;
   if (in_place() == nullptr || live_->is_borrowed() ||
-      live_->db() == nullptr || asked.begin || asked.end) {
+      live_->db() == nullptr) {
     return Status::OK();
   }
-  for (const std::string& name : Missing()) {
-    if (HasEntries(live_->db(), live_->Find(name))) {
-      return Status::OK();
-    }
+  bool leaves = false;
+  RETURN_IF_ERROR(LeavesData(&leaves));
+  if (leaves) {
+    return Status::OK();
   }
   RETURN_IF_ERROR(CheckSource());  // never compare two sources' numbers
-  return CheckNotNewer(options(), last_,
-                       live_->db()->GetLatestSequenceNumber(), sequence);
+  return CheckNotNewer(options(), last_, WrittenSequence(), sequence);
+}
+
+Status RefreshTarget::LeavesData(bool* leaves) {
+  rocksdb::DB* const db = live_->db();
+  *leaves = false;
+  for (const std::string& name : Missing()) {
+    *leaves = *leaves || HasEntries(db, live_->Find(name));
+  }
+  const KeyInterval& asked = options().selection.interval;
+  std::vector<KeyInterval> others;
+  if (asked.begin) {
+    others.push_back({std::nullopt, asked.begin});
+  }
+  if (asked.end) {
+    others.push_back({asked.end, std::nullopt});
+  }
+  for (const Family& family : plan().families) {
+    rocksdb::ColumnFamilyHandle* const known =
+        live_->Find(family.description.name);
+    for (const KeyInterval& other : others) {
+      if (*leaves || known == nullptr) {
+        break;
+      }
+      IntervalReader reader(db, known, other, /*readahead_bytes=*/0,
+                            [this] { return failure()->failed(); });
+      reader.SeekToBegin();
+      *leaves = reader.Valid();
+      RETURN_IF_ERROR(Own(reader.status()));
+    }
+  }
+  return Status::OK();
+}
+
+// Looks at the tables: ingestions and writes use the same numbers, but an
+// application's writes become tables that were not ingested. So does an
+// ingested table that the application compacts; then all numbers count as
+// written, as they do if tables cannot be listed.
+uint64_t RefreshTarget::WrittenSequence() const {
+  rocksdb::DB* const db = live_->db();
+  const uint64_t last = db->GetLatestSequenceNumber();
+  if (!last_.ingesting || live_->is_borrowed()) {
+    return last;
+  }
+  for (const FamilyHandle& family : live_->families()) {
+    std::vector<LiveTable> tables;
+    const bool is_known = ListLiveTables(db, family.handle, &tables).ok();
+    if (!is_known || family.is_unflushed ||
+        MayBeUnflushed(db, family.handle) ||
+        std::any_of(tables.begin(), tables.end(),
+                    [this](const LiveTable& table) {
+                      return !table.was_ingested &&
+                             NumberOfTable(table.name) >
+                                 last_.ingesting->table_number;
+                    })) {
+      return last;
+    }
+  }
+  return std::min(last, last_.ingesting->sequence);
 }
 
 Status RefreshTarget::BuildFamilies() {
@@ -696,16 +764,43 @@ void RefreshTarget::CheckUnwritten() {
   lanes()->parts_proven = 0;
 }
 
-// Computes a number that the ingestion cannot exceed. Ingestor::IngestOver()
-// tries at most twice, and each try uses at most one number for each file. It
-// may also raise the number from 0.
-Status RefreshTarget::AnnounceIngestion() {
-  const uint64_t files = ingestor_->deferred();
-  if (in_place() == nullptr || files == 0) {
+// Also adds the numbers of an earlier ingestion whose end was not recorded.
+Status RefreshTarget::RecordIngestionStart() {
+  announced_ = last_;
+  if (in_place() == nullptr || !last_.target_sequence ||
+      (ingestor_->deferred() == 0 && !last_.ingesting)) {
+    announced_.ingesting.reset();
     return Status::OK();
   }
-  const std::string text = WithTargetSequence(
-      dir_, live_->db()->GetLatestSequenceNumber() + 2 * files + 1);
+  const uint64_t written = WrittenSequence();
+  IngestionStart start;
+  start.sequence = live_->db()->GetLatestSequenceNumber();
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  live_->db()->GetLiveFilesMetaData(&tables);
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    start.table_number =
+        std::max(start.table_number, NumberOfTable(table.name));
+  }
+  *announced_.target_sequence += start.sequence - written;
+  announced_.ingesting = start;
+  return WriteSequences();
+}
+
+// Adds the numbers that the ingestion has used to target_sequence, and keeps
+// the difference between the two that writes of an application have made.
+Status RefreshTarget::RecordIngestionEnd() {
+  if (!announced_.ingesting) {
+    return Status::OK();
+  }
+  *announced_.target_sequence += live_->db()->GetLatestSequenceNumber() -
+                                 announced_.ingesting->sequence;
+  announced_.ingesting.reset();
+  return WriteSequences();
+}
+
+Status RefreshTarget::WriteSequences() const {
+  std::string text;
+  RETURN_IF_ERROR(FormatSequences(dir_, announced_, &text));
   return text.empty() ? Status::OK()
                       : WriteDurably(disk(), dir_ + "/" + kLastTransferName,
                                      text);
@@ -713,12 +808,15 @@ Status RefreshTarget::AnnounceIngestion() {
 
 Status RefreshTarget::Finish() {
   CheckUnwritten();
-  RETURN_IF_ERROR(AnnounceIngestion());
+  RETURN_IF_ERROR(RecordIngestionStart());
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
   // The ingestion may find damage in a table that a chunk overlaps, or in a
   // chunk that has changed on the disk since it was checked.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
+  // After an error it is unknown which numbers the database keeps, so let its
+  // tables show later if something was ingested.
+  status = status.ok() ? RecordIngestionEnd() : status;
   if (status.ok() && replica_.db != nullptr) {
     for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
       report()->Note(note);

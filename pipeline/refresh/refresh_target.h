@@ -145,10 +145,18 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Records the highest sequence number that the ingestion can reach. If this
-  // process dies during the ingestion, the next run then does not mistake the
-  // ingestion for an application's writes.
-  [[nodiscard]] rocksdb::Status AnnounceIngestion();
+  // Sets *leaves to true if the database may have entries that this refresh
+  // leaves as they are: in families or at keys that it does not refresh.
+  [[nodiscard]] rocksdb::Status LeavesData(bool* leaves);
+  // Returns the database's last sequence number, or a lower one if only the
+  // ingestion of an interrupted refresh has used the numbers above it.
+  uint64_t WrittenSequence() const;
+  // Record that the ingestion begins, and that it has ended. If this process
+  // dies in between, WrittenSequence() of a later run can tell the ingestion
+  // from an application's writes.
+  [[nodiscard]] rocksdb::Status RecordIngestionStart();
+  [[nodiscard]] rocksdb::Status RecordIngestionEnd();
+  [[nodiscard]] rocksdb::Status WriteSequences() const;
   // Checks that RocksDB can ingest chunks above the existing data of each
   // family.
   //   kRefused  it cannot
@@ -202,6 +210,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   bool left_zero_ = false;  // this run raised the sequence from 0
   Ingestor* ingestor_ = nullptr;  // owned by the caller of MakeStore()
   LastTransfer last_;       // record before this refresh
+  LastTransfer announced_;  // last_ with the numbers recorded since
   std::string database_id_;  // when examined; empty: unknown
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // families of the plan, by index

@@ -214,6 +214,7 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
     return ferried;
   };
   const bool loses_journal = GENERATE(false, true);
+  const bool records_end = GENERATE(false, true);
   // Ingestions do not count as writes, not even after a run that did not end,
   // although the source has no writes that night.
   for (int night = 0; night < 4; ++night) {
@@ -224,8 +225,20 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
         REQUIRE_OK(rocksdb::DeleteFilesInRange(db.get(), db.cf(), nullptr,
                                                nullptr));
       }
-      REQUIRE(StoppedAt("Refresh:AllIngested", options).state() ==
-              EndState::kCancelled);
+      PullOptions stopping = options;
+      if (!records_end) {  // its first record is that of the start
+        const auto disk = std::make_shared<FaultyFileSystem>();
+        disk->FailAt(FileStep::kRename, 2, DiskBroken(),
+                     target + "/last_transfer.json");
+        stopping.file_system = disk;
+      }
+      const Ferried stopped = StoppedAt("Refresh:AllIngested", stopping);
+      INFO(stopped.message());
+      REQUIRE_FALSE(stopped.status.ok());
+      const std::string record = BytesOf(target + "/last_transfer.json");
+      REQUIRE((record.find("\"ingesting\"") == std::string::npos) ==
+              records_end);
+      if (records_end) OpenDb(target, OneFamily(Quiet())).Compact();
       if (loses_journal) fs::remove_all(target + ".sstferry");
     } else {
       OpenDb(dir / "source", OneFamily(Quiet()))
@@ -251,6 +264,120 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
   options.adopt = true;
   REQUIRE_OK(run().status);
   ExpectSameEntries(dir / "source", target);
+}
+
+TEST_CASE("A replica of some keys that took the source's place is not "
+          "refreshed in place",
+          "[transfer][files]") {
+  const ScratchDir dir;
+  const std::string target = dir / "target";
+  MakeSource(dir / "source");
+  PullOptions options;
+  const bool by_begin = GENERATE(true, false);
+  if (by_begin) {
+    options.selection.interval.begin = NumberedKey(1000);
+  } else {
+    options.selection.interval.end = NumberedKey(2000);
+  }
+  REQUIRE_OK(Ferry(dir / "source", target, options).status);
+  options.source.directory = dir / "source";
+  options.target_dir = target;
+  options.mode = PullMode::kRefresh;
+  const auto run = [&options] {
+    Ferried ferried;
+    ferried.status = MakePull(options)->Run(&ferried.summary);
+    return ferried;
+  };
+  const auto write = [](const std::string& path, uint64_t key, int count) {
+    OpenDb db(path, OneFamily(Quiet()));
+    for (int i = 0; i < count; ++i) db.Put(NumberedKey(key), path);
+  };
+  write(dir / "source", 1500, 1);
+  REQUIRE_OK(run().status);
+  write(target, 1500, 20);
+  write(dir / "source", 1501, 1);
+  const Ferried refused = run();
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find(target + " is newer than its source") !=
+          std::string::npos);
+  // An application may write other keys than those that are refreshed.
+  const uint64_t other = by_begin ? 999 : 2000;
+  write(target, other, 20);
+  const Ferried refreshed = run();
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  OpenDb db(target, OneFamily(Quiet()));
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), NumberedKey(other), &value));
+  REQUIRE(value == target);
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), NumberedKey(1500), &value));
+  REQUIRE(value == dir / "source");
+}
+
+TEST_CASE("Writes after a failed ingestion are not overwritten",
+          "[transfer][files]") {
+  const World world(PullMethod::kIngest);
+  {
+    // Now the source, which has no writes, has entries to send.
+    OpenDb db(world.target, OneFamily(Quiet()));
+    db.Compact();
+    REQUIRE_OK(
+        rocksdb::DeleteFilesInRange(db.get(), db.cf(), nullptr, nullptr));
+  }
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  disk->FailAt(FileStep::kLink, 1, DiskBroken(), world.target + "/");
+  PullOptions failing = world.Options();
+  failing.file_system = disk;
+  const Ferried failed = World::Run(failing);
+  INFO(failed.message());
+  REQUIRE_FALSE(failed.status.ok());
+  REQUIRE(disk->count(FileStep::kLink, world.target + "/") == 1);
+  {
+    OpenDb db(world.target, OneFamily(Quiet()));
+    db.Put("written since", "value");
+    if (GENERATE(false, true)) {
+      db.Flush();
+      db.Compact();
+    }
+  }
+  PullOptions options = world.Options();
+  Summary plan;
+  REQUIRE(EndStateOf(MakePlan(options)->Run(&plan)) == EndState::kRefused);
+  for (int night = 0; night < 2; ++night) {
+    const Ferried refused = World::Run(options);
+    INFO(refused.message());
+    REQUIRE(refused.state() == EndState::kRefused);
+    REQUIRE(refused.message().find("is newer than its source") !=
+            std::string::npos);
+    OpenDb db(world.target, OneFamily(Quiet()));
+    std::string value;
+    REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "written since", &value));
+  }
+  options.adopt = true;
+  REQUIRE_OK(World::Run(options).status);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A new primary whose record lacks its sequence number is not "
+          "replaced",
+          "[transfer][files]") {
+  const World world;
+  const std::string path = world.target + "/last_transfer.json";
+  std::string record = BytesOf(path);
+  const std::string name = "\"target_sequence\"";
+  const size_t at = record.find(name);
+  REQUIRE(at != std::string::npos);
+  record.replace(at, name.size(), "\"unknown\"");
+  WriteBytes(path, record);
+  OpenDb(world.target, OneFamily(Quiet())).Put("written since", "value");
+  PullOptions options = world.Options();
+  options.mode = GENERATE(PullMode::kRefresh, PullMode::kSwap);
+  const Ferried refused = World::Run(options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("is newer than its source") !=
+          std::string::npos);
 }
 
 TEST_CASE("A new primary that cannot be read now is not replaced",
