@@ -816,6 +816,14 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   jobs = ReadJobStates(host, now);
   is(0, JobKind::kFollow, whole - 7200, 7205);
   REQUIRE(jobs[0].problem.empty());
+  // Data that waits since a time of the future, as when the clock was set back,
+  // is a problem, and does not hide that nothing is heard.
+  deaf.Set(metric::kLogUnput, log, seconds + 3600);
+  WriteBytes(dir / "sstferry-a-follow.prom", deaf.Text());
+  jobs = ReadJobStates(host, now);
+  is(0, JobKind::kFollow, whole - 7200, 7205);
+  REQUIRE(jobs[0].problem.starts_with(
+      "its oldest data that is not in the archive is dated "));
   WriteBytes(dir / "sstferry-a-follow.prom", followed.Text());
 
   // The metrics of a stopped follower grow old. Its last good time stays.

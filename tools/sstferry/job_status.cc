@@ -105,8 +105,9 @@ class Record {
   }
 
   // Sets the state of a follower into an archive. Its lag is the larger of two
-  // times: the time for which data has been waiting to be put into the archive,
-  // and the age of the newest data that the follower has received.
+  // times, as far as they are known: the time for which data has been waiting
+  // to be put into the archive, and the age of the newest data that the
+  // follower has received.
   void SetLog() {
     const bool runs = SetRunning(metric::kStandbyWritten);
     const std::optional<double> put = Get(metric::kLogPut);
@@ -120,13 +121,17 @@ class Record {
       }
       return;
     }
-    state_->lag_seconds =
-        Since(runs ? Get(metric::kLogUnput).value_or(now_) : *put);
+    const double oldest = runs ? Get(metric::kLogUnput).value_or(now_) : *put;
+    state_->lag_seconds = Since(oldest);
+    if (runs && !state_->lag_seconds.has_value()) {
+      state_->problem =
+          "its oldest data that is not in the archive " + IsAhead(oldest);
+    }
     const std::optional<double> lag = Get(metric::kStandbyLag);
-    if (runs && lag.has_value() && state_->lag_seconds.has_value()) {
+    if (runs && lag.has_value()) {
       const double written = *Get(metric::kStandbyWritten);
       state_->lag_seconds =
-          std::max(*state_->lag_seconds, *lag + now_ - written);
+          std::max(state_->lag_seconds.value_or(0), *lag + now_ - written);
     }
   }
 
