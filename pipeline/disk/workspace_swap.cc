@@ -88,13 +88,22 @@ Status Workspace::FindSwap() {
     return Status::OK();
   }
   if (!in_place) {
+    const bool is_gone = target == Exchanged::kNothing;
     return MakeStatus(
         EndState::kRefused,
         db_dir() + " is the database that the swap of transfer " +
             swap_.transfer_id + " took from " + target_dir_ +
-            ", but the new database is no longer there; move away any "
-            "directory there, move the old database back to " +
-            target_dir_ + ", then run the same command again");
+            (is_gone
+                 ? ", but the new database is no longer there; move the old "
+                   "database back to " + target_dir_
+                 : ", and what is there now may be the new database, with all "
+                   "writes since then, or another one, as after a copy or "
+                   "without its " + std::string(kLastTransferName) +
+                       "; if it is the new one, move " + db_dir() +
+                       " out of its parent directory; if it is not, move it "
+                       "away and " + db_dir() + " to its place; start the "
+                       "application if a swap has stopped it") +
+            ", then run the same command again");
   }
   if (is_of_swap) {
     return LeftToSwap();

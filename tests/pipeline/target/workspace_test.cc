@@ -536,8 +536,18 @@ TEST_CASE("Workspace keeps both databases of an interrupted swap",
   SECTION("if another directory replaced the new database") {
     fs::rename(dir / "target", dir / "elsewhere");
     MakeDir(dir / "target", "another");
-    RequireRefused(OpenIt(dir / "target", true), "move the old database");
+    const std::string old = dir / "target.sstferry/db";
+    RequireRefused(OpenIt(dir / "target", true),
+                   "if it is the new one, move " + old);
     REQUIRE(BytesOf(dir / "target/content") == "another");
+  }
+  SECTION("if the new database has lost its record") {
+    fs::remove(dir / "target/last_transfer.json");
+    const Status status = OpenIt(dir / "target", true);
+    RequireRefused(status, "may be the new database, with all writes");
+    REQUIRE(MessageOf(status).find("move the old database back") ==
+            std::string::npos);
+    REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
 }
