@@ -54,7 +54,7 @@ Descriptor OpenLinked(const std::string& path, int flags, mode_t mode = 0);
 
 // Reads a file of /proc, for example "self/status". Returns an empty string on
 // failure. If a file is long, returns its beginning, of at least kMaxProcBytes.
-inline constexpr size_t kMaxProcBytes = 4u << 20;
+inline constexpr size_t kMaxProcBytes = 64u << 20;
 std::string ReadProc(const std::string& name);
 
 struct CloseDirectory {
