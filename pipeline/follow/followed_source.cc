@@ -726,6 +726,11 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
   }
 }
 
+void FollowedSource::Release() {
+  std::lock_guard<std::mutex> reading(reader_mu_);
+  EndLife();
+}
+
 // --- answering ---------------------------------------------------------------
 
 // The history of the bytes that the reader has read and still has digests of.

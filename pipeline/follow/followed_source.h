@@ -120,6 +120,9 @@ class FollowedSource {
   // Releases the kept bytes of WALs with smaller numbers. The caller knows that
   // no follower needs them.
   void DropBefore(uint64_t wal_number);
+  // Releases all kept bytes and closes all files. Until the next round,
+  // Answer() finds kAhead for each position of a follower.
+  void Release();
 
   // Returns the source's WAL directory. Empty before the first round.
   std::string wal_directory() const;

@@ -85,6 +85,11 @@ class SourceFollowers::Reader {
     return !ended_;
   }
 
+  bool has_ended() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return ended_;
+  }
+
   [[nodiscard]] Status Next(const void* who, const FollowRequest& request,
                             Round* round) {
     const auto asked = SteadyClock::now();
@@ -99,6 +104,8 @@ class SourceFollowers::Reader {
       FollowedSource::Found found;
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
+      // Does not use the answer of a reader that may have released its WALs.
+      if (ended_) return Stopped();
       CheckCut(who, request.position, rounds, &found, &round->end.cut);
       // Before the first round, the reader knows nothing and keeps no bytes.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
@@ -195,6 +202,12 @@ class SourceFollowers::Reader {
         list = watch.Wait(kQuietRound);
       }
     }
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      ended_ = true;  // Stop() may not have set it yet
+      changed_.notify_all();
+    }
+    source_.Release();
   }
 
   // Ends the reader if it has no follower. A follower that takes a cut stays in
@@ -285,7 +298,7 @@ class SourceFollowers::Reader {
   StopSignal stop_;
   std::thread thread_;
 
-  std::mutex mu_;
+  mutable std::mutex mu_;
   std::condition_variable changed_;
   // mu_ guards all members below.
   Status status_;  // result of the last round
@@ -324,14 +337,15 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   options.wal_dir = database.wal_dir;
   options.max_held_bytes = max_held_bytes_;
-  std::shared_ptr<Reader> old;  // destroyed after mu_ is unlocked
+  std::vector<std::shared_ptr<Reader>> old;  // destroyed after mu_ is unlocked
   std::lock_guard<std::mutex> lock(mu_);
   if (stopped_) {
     return Stopped();
   }
+  old = TakeEnded();
   std::shared_ptr<Reader>& known = readers_[options.database_dir];
   if (known == nullptr || !known->Enter()) {
-    old = std::move(known);
+    old.push_back(std::move(known));
     known = std::make_shared<Reader>(database.name, options, linger_);
     const Status started = known->Start();
     if (!started.ok()) {
@@ -370,8 +384,26 @@ void SourceFollowers::Leave(const void* who) {
   }
 }
 
+std::vector<std::shared_ptr<SourceFollowers::Reader>>
+SourceFollowers::TakeEnded() {
+  std::vector<std::shared_ptr<Reader>> ended;
+  // Stop() has ended all readers, which may still read a round.
+  if (stopped_) return ended;
+  for (auto reader = readers_.begin(); reader != readers_.end();) {
+    if (reader->second->has_ended()) {
+      ended.push_back(std::move(reader->second));
+      reader = readers_.erase(reader);
+    } else {
+      ++reader;
+    }
+  }
+  return ended;
+}
+
 std::vector<FollowedState> SourceFollowers::state() {
+  std::vector<std::shared_ptr<Reader>> old;  // destroyed after mu_ is unlocked
   std::lock_guard<std::mutex> lock(mu_);
+  old = TakeEnded();
   std::vector<FollowedState> all;
   for (const auto& [directory, reader] : readers_) {
     FollowedState state;

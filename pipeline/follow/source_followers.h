@@ -18,7 +18,7 @@ namespace sstferry {
 //
 // Threads: as FollowAtSource. In addition, each followed database has a reader
 // thread. It ends `linger` after the last follower has left, so that a follower
-// can return.
+// can return. It then releases the kept WALs.
 class SourceFollowers : public FollowAtSource {
  public:
   explicit SourceFollowers(
@@ -40,6 +40,10 @@ class SourceFollowers : public FollowAtSource {
 
   [[nodiscard]] rocksdb::Status Find(const ServedDatabase& database,
                                      std::shared_ptr<Reader>* reader);
+  // Removes the readers that have ended by themselves from readers_. The caller
+  // destroys them after it has unlocked mu_, because their destructor joins a
+  // thread. REQUIRES: mu_ is locked.
+  std::vector<std::shared_ptr<Reader>> TakeEnded();
 
   const uint64_t max_held_bytes_;
   const std::chrono::milliseconds linger_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <string>
+#include <system_error>
 
 #include "tests/support/catch.h"
 #include "tests/support/standby_world.h"
@@ -14,6 +16,21 @@ namespace {
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+// Returns true if this process keeps a WAL of `directory` open that RocksDB has
+// deleted.
+bool HasDeletedWal(const std::string& directory) {
+  const std::string begin = fs::canonical(directory).string() + "/";
+  for (const auto& open : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string path = fs::read_symlink(open.path(), error).string();
+    if (!error && path.starts_with(begin) &&
+        path.ends_with(".log (deleted)")) {
+      return true;
+    }
+  }
+  return false;
+}
 
 // A cut of a large database takes hours. Its follower sends no requests
 // meanwhile.
@@ -56,8 +73,12 @@ TEST_CASE("Records after a cut are kept for as long as the cut takes",
   ask();
   REQUIRE(end.cut == CutReason::kNone);
   REQUIRE(bytes > 0);
-  // After the follower has left, the WALs are kept only for some time.
+  REQUIRE(AwaitThat([&] { return HasDeletedWal(world.source_dir()); }));
+  // After the follower has left, the WALs are kept only for some time, although
+  // nobody asks for them.
   followers.Leave(&world);
+  REQUIRE(AwaitThat([&] { return !HasDeletedWal(world.source_dir()); },
+                    std::chrono::seconds(20)));
   REQUIRE(AwaitThat([&] { return followers.state().empty(); }));
 }
 
