@@ -15,6 +15,7 @@
 #include "pipeline/follow/directory_watch.h"
 #include "pipeline/follow/followed_source.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "pipeline/wire/token_bucket.h"
 
 namespace sstferry {
 namespace {
@@ -40,6 +41,8 @@ constexpr uint64_t kRoundsUntilCut = 2;
 constexpr milliseconds kTellClosed{200};
 // If a round is older, it no longer shows the present state of the source.
 constexpr std::chrono::seconds kFreshRound{1};
+
+static_assert(kTurnBytes <= kMaxFollowBytes);
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
   return a.database_id == b.database_id &&
@@ -365,11 +368,11 @@ Status SourceFollowers::Answer(const void* who, const ServedDatabase& database,
   Round round;
   RETURN_IF_ERROR(reader->Next(who, request, &round));
   for (const WalBytes& log : round.logs) {
-    for (size_t at = 0; at < log.bytes.size(); at += kMaxFollowBytes) {
+    for (size_t at = 0; at < log.bytes.size(); at += kTurnBytes) {
       WalBytes bytes;
       bytes.wal_number = log.wal_number;
       bytes.offset_bytes = log.offset_bytes + at;
-      bytes.bytes = log.bytes.substr(at, kMaxFollowBytes);
+      bytes.bytes = log.bytes.substr(at, kTurnBytes);
       RETURN_IF_ERROR(send(bytes));
     }
   }

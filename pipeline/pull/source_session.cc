@@ -84,7 +84,6 @@ Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
     case FrameType::kFollowEnd:
       return Decode(frame.payload, &answers->follow_end);
     case FrameType::kOtherFilePart:
-      answers->other_bytes += frame.payload.size();
       return Decode(frame.payload, &answers->other_file);
     default:
       return Decode(frame.payload, &answers->facts);
@@ -353,6 +352,7 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
 
 Status SourceSession::HandleAnswer(const Frame& frame) {
   std::lock_guard<std::mutex> lock(mu_);
+  answers_.answer_bytes += frame.payload.size();
   const Status status = DecodeAnswer(frame, &answers_);
   answers_.answered = status.ok();
   changed_.notify_all();
@@ -368,6 +368,7 @@ Status SourceSession::HandleWalBytes(const Frame& frame) {
   }
   WalBytes bytes;
   RETURN_IF_ERROR(Decode(frame.payload, &bytes));
+  answers_.answer_bytes += frame.payload.size();
   std::vector<WalBytes>& all = answers_.follow_bytes;
   const uint64_t number = all.empty() ? 0 : all.back().wal_number;
   const uint64_t end =
@@ -480,10 +481,11 @@ Status SourceSession::AskOtherFile(const OtherFileRequest& ask,
 uint64_t SourceSession::activity() const {
   const Stats& stats = answers_.stats;
   return stats.entries + stats.sst_bytes + stats.read_bytes + plan_.bytes() +
-         connections_ + answers_.other_bytes;
+         connections_ + answers_.answer_bytes;
 }
 
 Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
+  const Clock::time_point begun = Clock::now();
   std::unique_lock<std::mutex> lock(mu_);
   const auto ended = [this, &has_come] {
     return has_come() || !status_.ok() || stopping_;
@@ -499,10 +501,12 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
     }
     const uint64_t now = activity();
     // Continue to wait while the source reports progress, for example while it
-    // replays a large WAL. Also continue while the source has no free transfer
-    // slot; only the deadline ends this wait.
+    // replays a large WAL, and while parts of its answer arrive. Also continue
+    // while the source has no free transfer slot; only the deadline ends this
+    // wait.
     if (!dialing_ &&
-        (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
+        (now == seen ||
+         Clock::now() >= std::max(begun, plan_.asked_at()) + kPinLimit)) {
       return Stalled(dialer_->address(), options_.timeouts.stall);
     }
     seen = now;

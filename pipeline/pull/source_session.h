@@ -70,7 +70,8 @@ struct SourceAnswers {
   bool follows = false;  // AskWalBytes() waits for its answer
   std::vector<WalBytes> follow_bytes;  // for AskWalBytes(), one for each WAL
   uint64_t follow_total = 0;           // memory of follow_bytes, in bytes
-  uint64_t other_bytes = 0;  // sum over all received OtherFilePart
+  // Sum over all messages of all answers, also of incomplete answers.
+  uint64_t answer_bytes = 0;
   bool finished = false;
   Finish finish;
   Stats stats;

@@ -22,9 +22,10 @@ class FollowAtSource {
 
   virtual ~FollowAtSource() = default;
   // Answers a request of the follower `who` (the address of its session). Calls
-  // `send` with the WAL bytes after the follower's position, and sets *end. If
-  // there are no such bytes, first waits for them, as long as the request
-  // allows. The follower appears in lists under the name request.target.
+  // `send` with the WAL bytes after the follower's position, at most kTurnBytes
+  // per call (wire/token_bucket.h), and sets *end. If there are no such bytes,
+  // first waits for them, as long as the request allows. The follower appears
+  // in lists under the name request.target.
   //   kRefused    the database cannot be followed
   //   kCancelled  Stop() was called
   //   others      errors of `send`

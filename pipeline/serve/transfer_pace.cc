@@ -5,10 +5,6 @@
 namespace sstferry {
 namespace {
 
-// Number of bytes that a transfer takes from the server's rate limit in one
-// turn.
-constexpr uint64_t kTurnBytes = 64u << 10;
-
 // Compression level if the target does not choose one. Compared with level 1,
 // level 3 makes tables only slightly smaller (1/4.10 instead of 1/4.00 of their
 // size), at half the speed (111 instead of 237 MB/s).

@@ -11,6 +11,11 @@
 
 namespace sstferry {
 
+// Number of bytes that one sender takes in one turn from a bucket that several
+// senders share. It is small, so that each of them sends often. Otherwise the
+// peer of a sender that waits would count it as silent.
+inline constexpr uint64_t kTurnBytes = 64u << 10;
+
 // Makes threads wait until they may send bytes. A token is the permission to
 // send one byte. The bucket has room for the tokens of a tenth of a second, so
 // that a burst after a pause is short. The bucket serves requests in the order

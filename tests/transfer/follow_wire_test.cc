@@ -41,8 +41,9 @@ using rocksdb::Status;
 // no tables.
 class Follower {
  public:
-  Follower(Dialer* dialer, std::string name, std::string source)
-      : rounds_(dialer, Timeouts()), source_(std::move(source)) {
+  Follower(Dialer* dialer, std::string name, std::string source,
+           const Timeouts& timeouts = Timeouts())
+      : rounds_(dialer, timeouts), source_(std::move(source)) {
     request_.database = std::move(name);
     request_.wait_millis = 5000;
   }
@@ -755,6 +756,36 @@ TEST_CASE("A follower that needs more WALs than the source keeps takes a cut",
   source.Put(10);
   away->FollowTo(source.sequence());
   away->RequireSame();
+}
+
+TEST_CASE("An answer may take longer than the timeouts while its bytes arrive",
+          "[transfer][follow]") {
+  Followed source;
+  source.Put(10);
+  source.Stop();
+  source.options.max_rate_bytes_per_sec = 400'000;
+  source.Serve();
+  Timeouts timeouts;
+  timeouts.peer = std::chrono::milliseconds(1500);
+  timeouts.stall = std::chrono::milliseconds(1500);
+  Follower follower(source.dialer.get(), "db", source.dir / "db", timeouts);
+  follower.request()->wait_millis = 100;
+  follower.FollowTo(source.sequence());
+  // The answer takes more than 3 s.
+  constexpr uint64_t kValues = 5;
+  constexpr uint64_t kValueBytes = 256u << 10;
+  for (uint64_t i = 0; i < kValues; ++i) {
+    source.db.Put(NumberedKey(i), std::string(kValueBytes, 'v'));
+  }
+  REQUIRE(AwaitThat([&source] {
+    const std::vector<FollowedState> followed =
+        source.server->state().followed;
+    return followed.at(0).followers.at(0).behind_bytes >=
+           kValues * kValueBytes;
+  }));
+  follower.FollowTo(source.sequence());
+  REQUIRE(follower.cuts() == 1);
+  follower.RequireSame();
 }
 
 TEST_CASE("A follower that was away resumes where it was",
