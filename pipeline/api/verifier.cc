@@ -68,7 +68,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
 
 Verifier::~Verifier() = default;
 
-Status Verifier::OpenSide(VerifySide* side) {
+Status Verifier::GetPlan(VerifySide* side) {
   RETURN_IF_ERROR(side->link->Connect());
   PullOptions as_pulled;  // makes the same parts as a pull
   as_pulled.selection = options_.selection;
@@ -96,16 +96,34 @@ Status Verifier::OpenSide(VerifySide* side) {
                               " lanes, found " + std::to_string(lanes));
 }
 
+Status Verifier::OpenSide(VerifySide* side) {
+  const Status status = GetPlan(side);
+  side->is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  // A session that fails reports its failure itself, with another place.
+  SourceSession* const session = side->link->session();
+  const bool has_reported =
+      session != nullptr &&
+      !session->AwaitFailure(std::chrono::milliseconds(0)).ok();
+  if (!status.ok() && !has_reported) {
+    failure_.Set(status, {FailedPart::kVerify});
+  }
+  return status;
+}
+
 Status Verifier::OpenSides() {
   Status right_status;
   std::thread right_opener;
   RETURN_IF_ERROR(StartThread(
       [&] { right_status = OpenSide(&right_); }, &right_opener));
-  const Status status = OpenSide(&left_);
+  const Status left_status = OpenSide(&left_);
   right_opener.join();
-  left_.is_corrupt = EndStateOf(status) == EndState::kCorrupt;
-  right_.is_corrupt = EndStateOf(right_status) == EndState::kCorrupt;
-  return status.ok() ? right_status : status;
+  if (left_status.ok() && right_status.ok()) {
+    return Status::OK();
+  }
+  // If one side failed first, the other one was cancelled.
+  return failure_.failed()  ? failure_.status()
+         : left_status.ok() ? right_status
+                            : left_status;
 }
 
 Status Verifier::MatchFiles() {

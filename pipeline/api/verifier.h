@@ -90,7 +90,10 @@ class Verifier {
 
  private:
   bool as_files() const { return compared_ == ComparedAs::kFiles; }
+  // Connects to a side and gets its plan. A failure also ends the waits for the
+  // other side, for example for a free transfer slot.
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
+  [[nodiscard]] rocksdb::Status GetPlan(VerifySide* side);
   [[nodiscard]] rocksdb::Status OpenSides();
   [[nodiscard]] rocksdb::Status MatchFamilies();
   [[nodiscard]] rocksdb::Status MatchFiles();

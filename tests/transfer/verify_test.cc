@@ -4,7 +4,10 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -265,6 +268,37 @@ TEST_CASE("A verify counts all differences and shows the first ones",
       REQUIRE(shown.what == (first ? "only left" : "value differs"));
     }
   }
+}
+
+TEST_CASE("A verify that cannot reach one side does not wait for the other",
+          "[transfer][verify]") {
+  const ScratchDir dir;
+  for (const char* const name : {"gone", "busy"}) {
+    OpenDb db(dir / name, OneFamily(Quiet()));
+    Fill(&db);
+  }
+  TestServer gone(ServeSample(dir / "gone"));
+  ServeOptions serve = ServeSample(dir / "busy");
+  serve.max_transfers = 1;
+  TestServer busy(serve);
+  gone.Stop();
+  Opened opened;
+  std::unique_ptr<Channel> control;
+  REQUIRE_OK(OpenSample(busy.address(), &opened, &control));
+  VerifyOptions options;
+  REQUIRE_OK(ParseSourceAddress(gone.url("db"), &options.left));
+  REQUIRE_OK(ParseSourceAddress(busy.url("db"), &options.right));
+  if (GENERATE(false, true)) std::swap(options.left, options.right);
+  const std::unique_ptr<Operation> verify = MakeVerify(options);
+  Summary summary;
+  std::future<rocksdb::Status> runs = std::async(
+      std::launch::async, [&] { return verify->Run(&summary); });
+  const bool has_ended =
+      runs.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  verify->Cancel();
+  runs.wait();
+  REQUIRE(has_ended);
+  RequireEnd(summary, EndState::kDeadPeer);
 }
 
 TEST_CASE("Huge keys are shown truncated, with their lengths",
