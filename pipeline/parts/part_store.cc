@@ -104,17 +104,18 @@ bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   };
   const uint64_t wants = has(wanting) + (by_files ? 1 : bytes);
   std::lock_guard<std::mutex> lock(stores_mu_);
-  std::vector<PartStore*> larger;
+  // Reads each number once, because other threads change it during the sort.
+  std::vector<std::pair<uint64_t, PartStore*>> larger;
   for (PartStore* store : stores_) {
-    if (store != wanting && has(store) >= wants) {
-      larger.push_back(store);
+    const uint64_t number = has(store);
+    if (store != wanting && number >= wants) {
+      larger.emplace_back(number, store);
     }
   }
-  std::sort(larger.begin(), larger.end(),
-            [&has](const PartStore* a, const PartStore* b) {
-              return has(a) > has(b);
-            });
-  for (PartStore* store : larger) {
+  std::sort(larger.begin(), larger.end(), [](const auto& a, const auto& b) {
+    return a.first > b.first;
+  });
+  for (const auto& [number, store] : larger) {
     const std::unique_lock<std::mutex> of_store(store->mu_, std::try_to_lock);
     if (of_store.owns_lock() && store->FreeOldest()) {
       return true;
