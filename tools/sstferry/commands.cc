@@ -892,7 +892,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                BytesValue()),
            {"timeout", "DURATION", Group::kNetwork,
             "Reconnect after waiting this long for a source that is connected "
-            "but does nothing. Default: 30s."},
+            "but does nothing. Default: 2m."},
        },
        EndCommandRows(),
        StoreRows<Follow>(),
