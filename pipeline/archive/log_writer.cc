@@ -355,6 +355,10 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
 
 Status LogWriter::Put(ObjectStore* store) {
   const std::lock_guard<std::mutex> one(put_mu_);
+  return PutDue(store);
+}
+
+Status LogWriter::PutDue(ObjectStore* store) {
   bool was_left = false;
   do {
     const Object* object = nullptr;
@@ -383,20 +387,28 @@ Status LogWriter::Put(ObjectStore* store) {
 
 Status LogWriter::End(ObjectStore* store, CutReason reason,
                       const std::string& note) {
-  RETURN_IF_ERROR(Put(store));
+  const std::lock_guard<std::mutex> one(put_mu_);
   {
-    const std::lock_guard<std::mutex> one(put_mu_);
     const std::lock_guard<std::mutex> lock(mu_);
-    if (sealed_ == nullptr) {
+    if (gap_.reason == CutReason::kNone) {
+      gap_ = {reason, note};
+    }
+  }
+  // Neither Append() nor Put() completes a segment from now on.
+  RETURN_IF_ERROR(PutDue(store));
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (!ended_) {
       if (head_.key.end_micros == 0) {  // no answer was added
         head_.key.begin_micros = head_.key.end_micros = now_;
       }
       head_.ended = reason;
       head_.note = note.substr(0, kMaxArchiveTextBytes);
       Seal();
+      ended_ = true;
     }
   }
-  return Put(store);
+  return PutDue(store);
 }
 
 }  // namespace sstferry

@@ -82,8 +82,7 @@ struct LogState {
 
 // Writes one lineage of a log.
 //
-// Threads: any. Put() and Append() may run concurrently. End() must be the last
-// call, by one thread.
+// Threads: any. Put(), Append() and End() may run concurrently.
 class LogWriter {
  public:
   // Begins a log after the set with the id `cut`, at the position where the set
@@ -137,7 +136,9 @@ class LogWriter {
   //   kBusy   another object with the same name has different bytes
   //   others  errors of the store: the next call retries
   [[nodiscard]] rocksdb::Status Put(ObjectStore* store);
-  // Puts the last segment. It records the reason why the log ends.
+  // Puts the last segment. It records the reason why the log ends. Sets gap()
+  // first, so that nothing follows the last segment. After an error, the next
+  // call continues.
   [[nodiscard]] rocksdb::Status End(ObjectStore* store, CutReason reason,
                                     const std::string& note);
 
@@ -153,6 +154,8 @@ class LogWriter {
   // Returns true if an answer to a request at `asked_micros` is recent enough
   // to prove that the follower has all records.
   bool IsRecent(uint64_t asked_micros, uint64_t now_micros) const;
+  // Does what Put() does. REQUIRES: the caller has locked put_mu_, but not mu_.
+  [[nodiscard]] rocksdb::Status PutDue(ObjectStore* store);
   // REQUIRES for all following functions: the caller has locked mu_.
   void Reached();
   [[nodiscard]] rocksdb::Status Check(const std::vector<WalBytes>& parts) const;
@@ -181,6 +184,7 @@ class LogWriter {
   uint64_t now_ = 0;                // latest time that the clock showed
   uint64_t seen_ = 0;               // last time with all records; 0: none
   std::unique_ptr<Object> sealed_;  // complete, but perhaps not put yet
+  bool ended_ = false;              // End() has completed the last segment
   LogState state_;
 };
 

@@ -2086,6 +2086,40 @@ TEST_CASE("A clock that is set back by much ends a log", "[archive]") {
   REQUIRE(writer.Keys().back().end_micros == begin + 50'000'000);
 }
 
+TEST_CASE("No segment follows the last one of a log that has ended",
+          "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  bool is_out = false;
+  const std::unique_ptr<ObjectStore> client =
+      writer.server.NewClient([&is_out](StoreCall* call) {
+        return is_out && call->kind == StoreCallKind::kPut
+                   ? CallFate::kNeverArrives
+                   : CallFate::kArrives;
+      });
+  writer.Round(begin + 1'000'000, "one");
+  REQUIRE_OK(writer.log->Put(client.get()));
+  is_out = true;
+  REQUIRE_FALSE(
+      writer.log->End(client.get(), CutReason::kNewLife, "why").ok());
+  // The follower has not noticed yet that the log has ended.
+  writer.Round(begin + 2'000'000, "two");
+  is_out = false;
+  REQUIRE_OK(writer.log->Put(client.get()));
+  REQUIRE_OK(writer.log->End(client.get(), CutReason::kNewLife, "why"));
+  writer.Round(begin + 3'000'000, "three");
+  REQUIRE_OK(writer.log->Put(client.get()));
+  REQUIRE(writer.log->gap().reason == CutReason::kNewLife);
+  REQUIRE(writer.log->position().wal_bytes == 103);
+  REQUIRE(writer.Keys().size() == 2);
+  LogHead last;
+  Sha256Digest digest;
+  uint64_t bytes = 0;
+  REQUIRE_OK(ReadLogHead(Archive(client.get()), writer.Keys().back(), &last,
+                         &digest, &bytes));
+  REQUIRE(last.ended == CutReason::kNewLife);
+}
+
 TEST_CASE("Times are parsed with and without fractions of a second",
           "[archive]") {
   uint64_t micros = 0;
