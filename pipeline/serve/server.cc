@@ -73,6 +73,7 @@ class Server : public SourceServer {
     const bool stopped = stopping_;
     Stop();
     JoinAll();
+    store_.Join();
     return stopped ? Status::OK() : status;
   }
 

@@ -91,6 +91,10 @@ void SnapshotStore::Start() {
 
 SnapshotStore::~SnapshotStore() {
   Stop();
+  Join();
+}
+
+void SnapshotStore::Join() {
   if (ticker_.joinable()) {
     ticker_.join();
   }

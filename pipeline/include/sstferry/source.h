@@ -245,7 +245,7 @@ struct ServeOptions {
   // Called whenever a pull's target has lost its connection while the snapshot
   // is retained, and once when the pull has ended. Not called if the target
   // abandons the pull, to start over or to clone instead. The calling thread
-  // belongs to the server.
+  // belongs to the server. Not called after Run() has returned.
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 
