@@ -350,7 +350,12 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
   RETURN_IF_ERROR(keep(table.index_handle()));
   bool ends = false;
   *bytes = 0;
+  last_separator_.reset();
   RETURN_IF_ERROR(table.ForEachIndexEntry([&](const SstIndexEntry& entry) {
+    if (!last_separator_.has_value()) {
+      first_block_ = {entry.handle.offset, entry.handle.end()};
+    }
+    last_separator_ = entry.separator.ToString();
     if (!ends && BeginsAtOrBefore(interval, order_, entry.separator)) {
       *bytes += entry.handle.size + kSstBlockTrailerBytes;
       ends = !EndsAfter(interval, order_, entry.separator);
@@ -368,6 +373,13 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
       }));
   spans->push_back({footer.footer_offset, file().file.bytes});
   return Status::OK();
+}
+
+bool PartialTable::MayLack(const std::string& key) const {
+  const bool reads_block = last_separator_.has_value() &&
+                           order_->Compare(key, *last_separator_) <= 0;
+  const bool reads_first = order_->Compare(key, smallest_) < 0;
+  return reads_block && !(reads_first && Has(first_block_));
 }
 
 Status PartialTable::FetchTail(const KeyInterval& interval,
@@ -451,7 +463,9 @@ class BlockFetch {
   };
 
   // Returns true if a reader needs the block with this separator: it reads the
-  // block with the interval, or when it seeks a key in `sought`.
+  // block with the interval, or when it seeks a key in `sought`. A seek may
+  // begin after some versions of its key. If the previous block ends with the
+  // key, the seek then reads this block.
   bool IsWanted(const Slice& separator,
                 const std::vector<std::string>& sought) {
     const bool begins = BeginsAtOrBefore(interval_, order_, separator);
@@ -465,7 +479,7 @@ class BlockFetch {
                        [&](const std::string& key) {
                          return order_->Compare(separator, key) >= 0 &&
                                 (!has_before_ ||
-                                 order_->Compare(before_, key) < 0);
+                                 order_->Compare(before_, key) <= 0);
                        });
   }
 

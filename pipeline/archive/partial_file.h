@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,12 +105,16 @@ class PartialTable : public PartialFile {
   PartialTable(const PartialFiles* files, const ArchivedFile* file,
                const ManifestFile* known, const rocksdb::Comparator* order);
 
+  const ManifestFile& known() const { return known_; }
   // Return the smallest and the largest user key of the table.
   const std::string& smallest() const { return smallest_; }
   const std::string& largest() const { return largest_; }
   // Returns the range deletions of the table. REQUIRES: FetchTail() returned
   // OK.
   const std::vector<KeySpan>& deletions() const { return deletions_; }
+  // Returns true if an iterator that seeks the key in this table may read a
+  // data block that was not fetched. REQUIRES: FetchTail() returned OK.
+  bool MayLack(const std::string& key) const;
 
   // Fetches everything after the data blocks, except filters, which are not
   // used. Sets *bytes to the total size of the data blocks that may contain
@@ -140,6 +145,10 @@ class PartialTable : public PartialFile {
   const std::string smallest_;
   const std::string largest_;
   std::vector<KeySpan> deletions_;
+  ByteSpan first_block_;
+  // The last separator of the index. It may be above largest_, or below it if
+  // range deletions end behind all data blocks. nullopt: no data blocks.
+  std::optional<std::string> last_separator_;
 };
 
 }  // namespace sstferry

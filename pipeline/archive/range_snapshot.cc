@@ -36,17 +36,18 @@ namespace {
 // Number of tables whose tails are fetched at once. Each tail takes two short
 // requests.
 constexpr int kTailLanes = 8;
-// Maximum number of keys after an interval that its readers may seek. A restore
-// with more such keys is refused.
+// Maximum number of keys after an interval that its readers may seek because of
+// range deletions. A restore with more such keys is refused.
 constexpr size_t kMaxSought = 4096;
 constexpr char kDirectoryName[] = "archive";
 
 // The part of a column family that belongs to the interval.
 struct FamilyRange {
   const Comparator* order = nullptr;
+  // Sorted by level, then by largest key.
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Range deletions in the new tables that recovery of the WALs wrote.
-  std::vector<KeySpan> flushed_deletions;
+  // Range deletions in each of the new tables that recovery of the WALs wrote.
+  std::vector<std::vector<KeySpan>> flushed_deletions;
 };
 
 // Statistics of the bytes that a snapshot fetches.
@@ -129,7 +130,7 @@ class RangeSnapshot : public SnapshotCopy {
   [[nodiscard]] Status ReadFlushedTables();
   // Replaces the facts about the partial database by the facts about the set.
   void DescribeSet();
-  // Finds the keys after the interval that readers of the interval may seek.
+  // Finds the keys that readers of the interval may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
                                   const KeyInterval& interval,
                                   std::vector<std::string>* keys) const;
@@ -187,7 +188,19 @@ Status RangeSnapshot::AddTables(const ManifestFamily& family,
   }
   if (order == nullptr) {
     families_.erase(family.name);
+    return Status::OK();
   }
+  std::sort(range.tables.begin(), range.tables.end(),
+            [order](const auto& a, const auto& b) {
+              if (a->known().level != b->known().level) {
+                return a->known().level < b->known().level;
+              }
+              // Newer versions of a key come first.
+              const int compared = order->Compare(a->largest(), b->largest());
+              return compared != 0 ? compared < 0
+                                   : a->known().largest_sequence >
+                                         b->known().largest_sequence;
+            });
   return Status::OK();
 }
 
@@ -351,9 +364,10 @@ Status RangeSnapshot::ReadFlushedTables() {
                                          files_.directory + "/" + name,
                                          &source, EndState::kSourceError));
         RETURN_IF_ERROR(reader.Open(source.get()));
+        range.flushed_deletions.emplace_back();
         RETURN_IF_ERROR(reader.ForEachRangeDeletion(
             [&range](const Slice& begin, const Slice& end) {
-              range.flushed_deletions.emplace_back(
+              range.flushed_deletions.back().emplace_back(
                   UserKeyOf(begin).ToString(), end.ToString());
               return Status::OK();
             }));
@@ -406,19 +420,24 @@ Status RangeSnapshot::Take(const SnapshotOptions& options,
   return Status::OK();
 }
 
-// Finds the keys after the interval that readers may seek. A reader that meets
-// a range deletion seeks the end of the deletion, before it checks the end of
-// the interval. At this key, a deletion in an older table may make it skip
-// further. This can happen once for each sorted run.
+// Finds the keys that readers may seek, but of the keys of the interval only
+// its begin. In a table without a key of the interval, a seek of any key of the
+// interval reads the block of the begin, or that of the end:
+//   - the table is before the interval. Only in level 0, and if its last
+//     separator is above its largest key
+//   - the table is after the interval. RocksDB checks the end of the interval
+//     after it has read the first block
+// A reader that meets a range deletion seeks the end of the deletion, before it
+// checks the end of the interval. At this key, a deletion in an older table may
+// make it skip further. This can happen once for each sorted run.
 Status RangeSnapshot::FindSought(const FamilyRange& family,
                                  const KeyInterval& interval,
                                  std::vector<std::string>* keys) const {
-  if (!interval.end.has_value()) {
-    return Status::OK();
-  }
-  keys->push_back(*interval.end);
   size_t first = 0;
-  size_t runs = 1;
+  if (interval.end.has_value()) {
+    keys->push_back(*interval.end);
+  }
+  size_t runs = family.flushed_deletions.size();
   for (const auto& table : family.tables) {
     runs += table->deletions().empty() ? 0 : 1;
   }
@@ -428,7 +447,9 @@ Status RangeSnapshot::FindSought(const FamilyRange& family,
       AddEnds(table->deletions(), family.order, &table->largest(), first,
               keys);
     }
-    AddEnds(family.flushed_deletions, family.order, nullptr, first, keys);
+    for (const std::vector<KeySpan>& deletions : family.flushed_deletions) {
+      AddEnds(deletions, family.order, nullptr, first, keys);
+    }
     first = behind;
     if (keys->size() > kMaxSought) {
       return MakeStatus(EndState::kRefused,
@@ -438,7 +459,9 @@ Status RangeSnapshot::FindSought(const FamilyRange& family,
                             "and --end");
     }
   }
-  keys->erase(keys->begin());
+  if (interval.begin.has_value()) {
+    keys->push_back(*interval.begin);
+  }
   return Status::OK();
 }
 
@@ -459,16 +482,24 @@ Status RangeSnapshot::Fetch(const std::string& family,
   std::vector<std::string> sought;
   RETURN_IF_ERROR(FindSought(range, interval, &sought));
   std::vector<PartialBlob> blobs;
+  const PartialTable* before = nullptr;
   for (const auto& table : range.tables) {
-    const bool is_met =
+    const int level = table->known().level;
+    const bool follows =
+        level != 0 && before != nullptr && before->known().level == level;
+    const bool is_read =
         MeetsSpan(interval, range.order, table->smallest(), table->largest()) ||
         std::any_of(sought.begin(), sought.end(), [&](const std::string& key) {
-          return range.order->Compare(table->smallest(), key) <= 0 &&
-                 range.order->Compare(key, table->largest()) <= 0;
+          // RocksDB seeks in each table of level 0. In another level, it seeks
+          // in the first table that does not end before the key.
+          return (!follows ||
+                  range.order->Compare(before->largest(), key) <= 0) &&
+                 table->MayLack(key);
         });
-    if (is_met) {
+    if (is_read) {
       RETURN_IF_ERROR(table->FetchBlocks(interval, sought, cancelled, &blobs));
     }
+    before = table.get();
   }
   std::map<uint64_t, std::vector<PartialBlob>> by_file;
   for (PartialBlob& blob : blobs) {

@@ -202,6 +202,18 @@ void CompactTo(OpenDb* db, const std::string& family, int level) {
   REQUIRE_OK((*db)->CompactRange(options, db->cf(family), nullptr, nullptr));
 }
 
+// Moves the files of level 0 to another level.
+void MoveLevel0(OpenDb* db, const std::string& family, int level) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  (*db)->GetColumnFamilyMetaData(db->cf(family), &metadata);
+  std::vector<std::string> inputs;
+  for (const auto& file : metadata.levels[0].files) {
+    inputs.push_back(file.name);
+  }
+  REQUIRE_OK((*db)->CompactFiles(rocksdb::CompactionOptions(), db->cf(family),
+                                 inputs, level));
+}
+
 // Makes a database with entries in several levels, in level 0, and only in the
 // WAL.
 void MakeLevels(const std::string& path, uint64_t seed) {
@@ -221,14 +233,7 @@ void MakeLevels(const std::string& path, uint64_t seed) {
   WriteSome(&db, 1200, &random);
   db.Flush();
   for (const auto& family : families) {
-    rocksdb::ColumnFamilyMetaData metadata;
-    db->GetColumnFamilyMetaData(db.cf(family.name), &metadata);
-    std::vector<std::string> inputs;
-    for (const auto& file : metadata.levels[0].files) {
-      inputs.push_back(file.name);
-    }
-    REQUIRE_OK(db->CompactFiles(rocksdb::CompactionOptions(),
-                                db.cf(family.name), inputs, 4));
+    MoveLevel0(&db, family.name, 4);
   }
   for (int flush = 0; flush < 3; ++flush) {
     WriteSome(&db, 200, &random);
@@ -423,6 +428,80 @@ TEST_CASE("RocksDB does not read unfetched blocks after a wide range deletion",
              Within(all, interval)));
     fs::remove_all(world.dir / "target");
   }
+}
+
+// RocksDB splits the range deletions of each table alone: the one from 700 does
+// not end the one from 500, because recovery flushes them into two tables.
+TEST_CASE("RocksDB reads no unfetched blocks after deletions of two WAL tables",
+          "[archive][range]") {
+  World world;
+  ColumnFamilyOptions options = Small();
+  options.target_file_size_base = 64u << 20;
+  {
+    OpenDb db(world.dir / "source", OneFamily(options));
+    for (int i = 0; i < 4000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(300, i));
+    }
+    db.Flush();
+    CompactTo(&db, "default", 6);
+    db.DeleteRange(NumberedKey(500), NumberedKey(3000));
+    // More than the memtable of a snapshot's copy can hold.
+    for (int i = 9000; i < 9040; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1 << 20, i));
+    }
+    db.DeleteRange(NumberedKey(700), NumberedKey(720));
+  }
+  world.Push();
+  Selection selection;
+  selection.interval = Between(300, 550);
+  const Ferried part = world.Restore(selection);
+  INFO(part.message());
+  REQUIRE_OK(part.status);
+  REQUIRE((EntriesOf(world.dir / "target", OneFamily(options)) ==
+           Within(EntriesOf(world.dir / "source", OneFamily(options)),
+                  selection.interval)));
+}
+
+// A seek reads a block of each table of level 0, and of the first table of
+// another level that does not end before the key, even if the table begins
+// after the interval.
+TEST_CASE("RocksDB does not read unfetched blocks behind a gap in a level",
+          "[archive][range]") {
+  const int level = GENERATE(0, 4);
+  World world;
+  world.chunk_bytes = 64u << 10;
+  ColumnFamilyOptions options = Small();
+  options.merge_operator = MergeOperatorNamed("id=stringappend;delimiter=/");
+  {
+    OpenDb db(world.dir / "source", OneFamily(options));
+    for (int i = 0; i < 4000; ++i) {
+      // The largest parts, with these two values, are requested first.
+      const bool is_large = i == 1000 || i == 2000;
+      db.Put(NumberedKey(i), RandomBytes(is_large ? 200'000 : 300, i));
+    }
+    db.Flush();
+    CompactTo(&db, "default", 6);
+    for (int i = 5000; i < 5010; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(300, i));
+    }
+    db.Flush();
+    if (level != 0) {
+      MoveLevel0(&db, "default", level);
+    }
+    // Only RocksDB's iterator reads parts with merge operands.
+    for (int i = 0; i < 4000; ++i) {
+      db.Merge(NumberedKey(i), "more");
+    }
+    db.Flush();
+  }
+  world.Push();
+  Selection selection;
+  selection.interval = Between(0, 6000);
+  const Ferried part = world.Restore(selection);
+  INFO("level " << level << ": " << part.message());
+  REQUIRE_OK(part.status);
+  REQUIRE((EntriesOf(world.dir / "target", OneFamily(options)) ==
+           EntriesOf(world.dir / "source", OneFamily(options))));
 }
 
 // A look-up of 150, at the end of a range deletion, continues with the block of
