@@ -469,30 +469,29 @@ Status RefreshTarget::CheckSource() {
                         kAdoptSays);
 }
 
-// Checks that no application has written to the target, as after a failover.
-// Checks this only if the refresh replaces all data, because an application may
-// write to the data that stays. Does not check a database that an application
-// has open, because that application may write.
+// Checks that no application has written to the data that this refresh
+// replaces, as after a failover. An application may write to other families.
+// Checks nothing if other keys of the refreshed families stay, because tables
+// do not show which keys were written. Does not check a database that an
+// application has open, because that application may write.
 Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
   if (in_place() == nullptr || live_->is_borrowed() ||
       live_->db() == nullptr) {
     return Status::OK();
   }
   bool leaves = false;
-  RETURN_IF_ERROR(LeavesData(&leaves));
+  RETURN_IF_ERROR(LeavesKeys(&leaves));
   if (leaves) {
     return Status::OK();
   }
   RETURN_IF_ERROR(CheckSource());  // never compare two sources' numbers
-  return CheckNotNewer(options(), last_, WrittenSequence(), sequence);
+  const uint64_t written = std::min(WrittenSequence(), ReplacedSequence());
+  return CheckNotNewer(options(), last_, written, sequence);
 }
 
-Status RefreshTarget::LeavesData(bool* leaves) {
+Status RefreshTarget::LeavesKeys(bool* leaves) {
   rocksdb::DB* const db = live_->db();
   *leaves = false;
-  for (const std::string& name : Missing()) {
-    *leaves = *leaves || HasEntries(db, live_->Find(name));
-  }
   const KeyInterval& asked = options().selection.interval;
   std::vector<KeyInterval> others;
   if (asked.begin) {
@@ -543,6 +542,43 @@ uint64_t RefreshTarget::WrittenSequence() const {
     }
   }
   return std::min(last, last_.ingesting->sequence);
+}
+
+// Uses the database's number if no family stays: it is never too low, but a
+// compaction to the last level sets the numbers in a table to 0.
+uint64_t RefreshTarget::ReplacedSequence() const {
+  rocksdb::DB* const db = live_->db();
+  const uint64_t last = db->GetLatestSequenceNumber();
+  const std::vector<std::string> missing = Missing();
+  const bool leaves =
+      !drops_missing_ &&
+      std::any_of(missing.begin(), missing.end(),
+                  [this, db](const std::string& name) {
+                    return HasEntries(db, live_->Find(name));
+                  });
+  if (!leaves) {
+    return last;
+  }
+  uint64_t newest = 0;
+  for (const FamilyHandle& family : live_->families()) {
+    if (std::find(missing.begin(), missing.end(), family.name) !=
+        missing.end()) {
+      continue;
+    }
+    std::vector<LiveTable> tables;
+    if (!ListLiveTables(db, family.handle, &tables).ok() ||
+        family.is_unflushed || MayBeUnflushed(db, family.handle)) {
+      return last;
+    }
+    for (const LiveTable& table : tables) {
+      // An interrupted refresh has ingested such tables.
+      const bool is_own =
+          last_.ingesting && table.was_ingested &&
+          NumberOfTable(table.name) > last_.ingesting->table_number;
+      newest = std::max(newest, is_own ? 0 : table.largest_sequence);
+    }
+  }
+  return newest;
 }
 
 Status RefreshTarget::BuildFamilies() {

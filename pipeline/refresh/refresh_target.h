@@ -145,12 +145,15 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Sets *leaves to true if the database may have entries that this refresh
-  // leaves as they are: in families or at keys that it does not refresh.
-  [[nodiscard]] rocksdb::Status LeavesData(bool* leaves);
+  // Sets *leaves to true if the refreshed families have keys outside of the
+  // selected interval. This refresh leaves them as they are.
+  [[nodiscard]] rocksdb::Status LeavesKeys(bool* leaves);
   // Returns the database's last sequence number, or a lower one if only the
   // ingestion of an interrupted refresh has used the numbers above it.
   uint64_t WrittenSequence() const;
+  // Returns the database's last sequence number, or a lower one if this refresh
+  // leaves families with entries, and only they have used the numbers above it.
+  uint64_t ReplacedSequence() const;
   // Record that the ingestion begins, and that it has ended. If this process
   // dies in between, WrittenSequence() of a later run can tell the ingestion
   // from an application's writes.

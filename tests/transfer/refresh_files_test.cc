@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "pipeline/disk/durable.h"
 #include "rocksdb/convenience.h"
@@ -264,6 +266,77 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
   options.adopt = true;
   REQUIRE_OK(run().status);
   ExpectSameEntries(dir / "source", target);
+}
+
+TEST_CASE("A family that the source lacks does not hide that a replica took "
+          "its place",
+          "[transfer][files]") {
+  const World world(PullMethod::kIngest);
+  Families both = OneFamily(Quiet());
+  both.emplace_back("made here", Quiet());
+  const auto write = [&](const std::string& family) {
+    OpenDb db(world.target, both);
+    for (int i = 0; i < 20; ++i) {
+      db.Put("written since " + std::to_string(i), "value", family);
+    }
+  };
+  const auto require_written = [&](const std::string& family) {
+    const OpenDb db(world.target, both);
+    std::string value;
+    REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf(family),
+                       "written since 19", &value));
+  };
+  write("made here");
+  PullOptions options = world.Options();
+  options.method = PullMethod::kIngest;
+  if (GENERATE(false, true)) options.selection.families = {"default"};
+  // Writes to a family that stays are allowed, and an old family hides nothing.
+  for (int night = 0; night < 2; ++night) {
+    OpenDb(world.source, OneFamily(Quiet()))
+        .Put(NumberedKey(static_cast<uint64_t>(night)), "new");
+    const Ferried refreshed = World::Run(options);
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+    require_written("made here");
+  }
+  write("default");
+  if (GENERATE(false, true)) {  // the newest writes are in the other family
+    { OpenDb(world.target, both).Flush(); }
+    write("made here");
+  }
+  const Ferried refused = World::Run(options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("is newer than its source") !=
+          std::string::npos);
+  require_written("default");
+  options.adopt = true;
+  REQUIRE_OK(World::Run(options).status);
+  require_written("made here");
+}
+
+TEST_CASE("A refresh does not drop a family to which a new primary writes",
+          "[transfer][files]") {
+  const World world(PullMethod::kIngest);
+  Families both = OneFamily(Quiet());
+  both.emplace_back("made here", Quiet());
+  { OpenDb(world.target, both).Put("written since", "value", "made here"); }
+  PullOptions options = world.Options();
+  options.method = PullMethod::kIngest;
+  options.drop_missing = true;
+  const Ferried refused = World::Run(options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("is newer than its source") !=
+          std::string::npos);
+  // The family is old after a refresh that leaves it, and can be dropped then.
+  options.drop_missing = false;
+  REQUIRE_OK(World::Run(options).status);
+  options.drop_missing = true;
+  REQUIRE_OK(World::Run(options).status);
+  std::vector<std::string> names;
+  REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, world.target, &names));
+  REQUIRE(names.size() == 1);
 }
 
 TEST_CASE("A replica of some keys that took the source's place is not "
