@@ -283,18 +283,17 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
                          : right == nullptr ? -1
                                             : order->Compare(left->key,
                                                              right->key);
-    const bool alike = compared == 0 &&
-                       left->value_bytes == right->value_bytes &&
-                       left->value == right->value;
-    ++found;
-    if (compared < 0) {
-      AddDifference({at + 1, found}, family, left->key, "only left");
-    } else if (compared > 0) {
-      AddDifference({at + 1, found}, family, right->key, "only right");
-    } else if (!alike) {
-      AddDifference({at + 1, found}, family, left->key, "value differs");
-    } else {
-      --found;
+    // Keys with other bytes may be equal in the family's order.
+    const bool same_key = compared == 0 && left->key == right->key;
+    if (compared <= 0 && !same_key) {
+      AddDifference({at + 1, ++found}, family, left->key, "only left");
+    }
+    if (compared >= 0 && !same_key) {
+      AddDifference({at + 1, ++found}, family, right->key, "only right");
+    }
+    if (same_key && (left->value_bytes != right->value_bytes ||
+                     left->value != right->value)) {
+      AddDifference({at + 1, ++found}, family, left->key, "value differs");
     }
     if (compared <= 0) {
       status = next(&left_, &left_stream, &left);

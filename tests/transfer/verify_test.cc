@@ -12,6 +12,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 #include "tools/sstferry/operation_runner.h"
 
@@ -299,6 +300,25 @@ TEST_CASE("A verify that cannot reach one side does not wait for the other",
   runs.wait();
   REQUIRE(has_ended);
   RequireEnd(summary, EndState::kDeadPeer);
+}
+
+TEST_CASE("Keys that are equal only in the family's order are differences",
+          "[transfer][verify]") {
+  static const CaselessComparator order;
+  rocksdb::ColumnFamilyOptions caseless = Quiet();
+  caseless.comparator = &order;
+  const ScratchDir dir;
+  { OpenDb db(dir / "left", OneFamily(caseless)); db.Put("Name", "value"); }
+  { OpenDb db(dir / "right", OneFamily(caseless)); db.Put("NAME", "value"); }
+  VerifyOptions options = Between(dir / "left", dir / "right");
+  options.registry.comparators = {&order};
+  const Summary summary = Verify(options);
+  RequireEnd(summary, EndState::kDifferent);
+  REQUIRE(summary.differences == 2);
+  REQUIRE(summary.first_differences[0].key == "Name");
+  REQUIRE(summary.first_differences[0].what == "only left");
+  REQUIRE(summary.first_differences[1].key == "NAME");
+  REQUIRE(summary.first_differences[1].what == "only right");
 }
 
 TEST_CASE("Huge keys are shown truncated, with their lengths",
