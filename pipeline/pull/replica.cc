@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -39,10 +40,9 @@ std::string KeyOfText(const std::string& text) {
   return key;
 }
 
-// Returns true if `held` includes everything in `asked`. Compares keys
-// bytewise. If the application's comparator has another order, a command may be
-// refused without need, or wrongly accepted.
-bool IsWithin(const SelectionText& asked, const SelectionText& held) {
+// Returns true if `held` includes everything in `asked`, in each order.
+bool IsWithin(const SelectionText& asked, const SelectionText& held,
+              const std::vector<const rocksdb::Comparator*>& orders) {
   const auto has = [&held](const std::string& family) {
     return std::find(held.families.begin(), held.families.end(), family) !=
            held.families.end();
@@ -51,12 +51,18 @@ bool IsWithin(const SelectionText& asked, const SelectionText& held) {
       held.families.empty() ||
       (!asked.families.empty() &&
        std::all_of(asked.families.begin(), asked.families.end(), has));
-  const bool begin =
-      !held.begin || (asked.begin &&
-                      KeyOfText(*asked.begin) >= KeyOfText(*held.begin));
-  const bool end = !held.end ||
-                   (asked.end && KeyOfText(*asked.end) <= KeyOfText(*held.end));
-  return families && begin && end;
+  const auto compare = [](const rocksdb::Comparator* order,
+                          const std::optional<std::string>& a,
+                          const std::optional<std::string>& b) {
+    return order->Compare(KeyOfText(*a), KeyOfText(*b));
+  };
+  const auto holds_keys = [&](const rocksdb::Comparator* order) {
+    return (!held.begin ||
+            (asked.begin && compare(order, asked.begin, held.begin) >= 0)) &&
+           (!held.end ||
+            (asked.end && compare(order, asked.end, held.end) <= 0));
+  };
+  return families && std::all_of(orders.begin(), orders.end(), holds_keys);
 }
 
 std::string TargetCommand(const PullOptions& options) {
@@ -106,12 +112,13 @@ std::string InPlaceCommand(const PullOptions& options) {
          " --method ingest";
 }
 
-Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
+Status CheckNotMore(const PullOptions& options, const LastTransfer& last,
+                    const std::vector<const rocksdb::Comparator*>& orders) {
   const SelectionText asked = TextOf(options.selection);
   // Refuse a complete pull if the replica was adopted in parts, because the
   // parts may only look complete.
   const bool is_more = asked.is_all() && last.holds_more;
-  if (options.adopt || (IsWithin(asked, last.holds) && !is_more)) {
+  if (options.adopt || (IsWithin(asked, last.holds, orders) && !is_more)) {
     return Status::OK();
   }
   const std::string held = SelectionWords(last.holds);
@@ -121,13 +128,14 @@ Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
                  held.empty() ? "" : TargetCommand(options) + held);
 }
 
-SelectionText HeldAfterRefresh(const PullOptions& options,
-                               const LastTransfer& last) {
+SelectionText HeldAfterRefresh(
+    const PullOptions& options, const LastTransfer& last,
+    const std::vector<const rocksdb::Comparator*>& orders) {
   const SelectionText asked = TextOf(options.selection);
   if (last.transfer_id.empty() || asked.is_all()) {
     return asked;
   }
-  if (IsWithin(asked, last.holds)) {
+  if (IsWithin(asked, last.holds, orders)) {
     return last.holds;
   }
   SelectionText both = last.holds;
@@ -187,7 +195,9 @@ Status CheckReplica(const PullOptions& options,
                        ? InPlaceCommand(options)
                        : "");
   }
-  RETURN_IF_ERROR(CheckNotMore(options, last));
+  // The selection is all data or that of the record, so no order matters.
+  RETURN_IF_ERROR(
+      CheckNotMore(options, last, {rocksdb::BytewiseComparator()}));
   replica->sequence = last.snapshot_sequence.value_or(0);
   replica->families = last.column_families;
   return CheckExchangeable(

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pipeline/base/last_transfer.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
@@ -54,15 +56,20 @@ struct Replica {
 
 // Checks that the pull asks for no more data than TARGET_DIR has. The record of
 // the last transfer says what TARGET_DIR has. For example, a user who forgets
-// --cf must not turn a replica of one family into a replica of all.
+// --cf must not turn a replica of one family into a replica of all. Compares
+// intervals in each of the orders, which are those of the column families; in
+// one of them, an interval that looks smaller may be larger.
 //   kRefused  the pull asks for more, without options.adopt
-[[nodiscard]] rocksdb::Status CheckNotMore(const PullOptions& options,
-                                           const LastTransfer& last);
+[[nodiscard]] rocksdb::Status CheckNotMore(
+    const PullOptions& options, const LastTransfer& last,
+    const std::vector<const rocksdb::Comparator*>& orders);
 // Returns the command that refreshes TARGET_DIR without exchanging directories.
 std::string InPlaceCommand(const PullOptions& options);
 // Returns what TARGET_DIR contains after a refresh in place, as a selection.
-SelectionText HeldAfterRefresh(const PullOptions& options,
-                               const LastTransfer& last);
+// `orders` are those of the column families.
+SelectionText HeldAfterRefresh(
+    const PullOptions& options, const LastTransfer& last,
+    const std::vector<const rocksdb::Comparator*>& orders);
 // Returns the value of LastTransfer::holds_more after a refresh in place. It is
 // true if TARGET_DIR may contain more than HeldAfterRefresh() returns.
 bool HoldsMoreAfterRefresh(const PullOptions& options,

@@ -18,6 +18,7 @@
 #include "pipeline/pull/replica.h"
 #include "pipeline/refresh/delta_compaction.h"
 #include "pipeline/refresh/single_deletes.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/iostats_context.h"
 #include "rocksdb/metadata.h"
 #include "sstferry/status.h"
@@ -177,13 +178,14 @@ Status RefreshTarget::ReadExisting(
 
 Status RefreshTarget::TakeRecord(FoundTarget* found) {
   if (ReadLastTransfer(dir_, &last_)) {
-    RETURN_IF_ERROR(CheckNotMore(options(), last_));
+    // BuildFamilies() checks the orders of the column families.
+    RETURN_IF_ERROR(CheckNotMore(options(), last_,
+                                 {rocksdb::BytewiseComparator()}));
     TransferId made_by{};
     if (FindOwnTransfer(dir_, &made_by)) {
       found->transfer = made_by;
     }
   }
-  held_ = HeldAfterRefresh(options(), last_);
   holds_more_ = HoldsMoreAfterRefresh(options(), last_);
   return Status::OK();
 }
@@ -615,6 +617,12 @@ Status RefreshTarget::BuildFamilies() {
     lanes()->families.push_back(shared);
     built_.push_back(std::move(built));
   }
+  std::vector<const rocksdb::Comparator*> orders;
+  for (const PullFamily& family : lanes()->families) {
+    orders.push_back(family.comparator);
+  }
+  RETURN_IF_ERROR(CheckNotMore(options(), last_, orders));
+  held_ = HeldAfterRefresh(options(), last_, orders);
   NoteMissing();
   NoteFilters();
   return Status::OK();

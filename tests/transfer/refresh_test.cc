@@ -1,6 +1,7 @@
 // Tests refreshes that make an older target current.
 #include <filesystem>
 
+#include "rocksdb/comparator.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
@@ -217,6 +218,40 @@ TEST_CASE("Families that are new at the source are added, and missing ones "
   expected.families = OneFamily(Quiet());
   expected.families.emplace_back("comes", Quiet());
   ExpectSameEntries(dir / "source", dir / "target", expected);
+}
+
+TEST_CASE("A replica of some keys does not grow in an order that is not "
+          "bytewise",
+          "[transfer][refresh]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions reversed = Quiet();
+  reversed.comparator = rocksdb::ReverseBytewiseComparator();
+  const Families families = OneFamily(reversed);
+  {
+    OpenDb source(dir / "source", families);
+    for (const char* key : {"y", "n", "b"}) source.Put(key, "1");
+  }
+  PullOptions options = Small();
+  options.selection.interval = {"z", "m"};
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  { OpenDb(dir / "target", families).Put("za", "of the application"); }
+  PassWrites(dir / "source");
+  PullOptions more = options;
+  more.selection.interval = {"zz", "a"};
+  const Ferried refused = Refresh(dir / "source", dir / "target", more);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("asks for more") != std::string::npos);
+  REQUIRE(EntriesOf(dir / "target", families).size() == 3);
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  more.adopt = true;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", more).status);
+  REQUIRE(EntriesOf(dir / "target", families) ==
+          EntriesOf(dir / "source", families));
+  // The record then says so: an exchange of less would remove the rest.
+  options.mode = PullMode::kSwap;
+  REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
+          EndState::kRefused);
 }
 
 TEST_CASE("A refresh of an interval changes nothing outside of it",
