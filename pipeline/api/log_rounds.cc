@@ -34,7 +34,8 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 // When a follower is stopped, it may take this long to store its last segments.
-// Must be less than TimeoutStopSec of sstferry-follow@.service.
+// Must be less than TimeoutStopSec of sstferry-follow@.service and the grace
+// period of MakePod().
 constexpr std::chrono::seconds kLastPut{40};
 // If a file of a set is larger, it is not kept in memory while the set is
 // pushed.

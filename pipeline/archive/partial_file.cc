@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -396,7 +397,8 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
                           CloneFileName(file().file) +
                               ": it cannot be read by blocks here (" +
                               MessageOf(status) +
-                              "); restore the set without --begin and --end");
+                              "); restore the set without --begin and --end, "
+                              "and without --method ingest");
     }
     if (status.ok()) status = ReadTail(interval, table, &spans, bytes);
     for (const ByteSpan& span : spans) {
@@ -558,13 +560,14 @@ class BlockFetch {
                                   ", as the index says, found " +
                                   sst::HexKey(key));
           }
-          ForEachBlobReference(
-              static_cast<uint8_t>(internal[key.size()]), value,
-              [&](const BlobReference& reference) {
-                if (Holds(interval_, order_, key)) {
-                  blobs->push_back({key.ToString(), reference});
-                }
-              });
+          const auto add = [&](const BlobReference& reference) {
+            if (Holds(interval_, order_, key)) {
+              blobs->push_back({key.ToString(), reference});
+            }
+          };
+          // std::ref() avoids an allocation for each entry.
+          ForEachBlobReference(static_cast<uint8_t>(internal[key.size()]),
+                               value, std::ref(add));
           return Status::OK();
         });
   }

@@ -512,7 +512,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
           "column family '" + family +
               "': an entry has a blob in its own table, or may have blobs that "
               "this sstferry cannot find; restore the set without --begin and "
-              "--end");
+              "--end, and without --method ingest");
     }
     const auto file = blobs_.find(number);
     if (file == blobs_.end()) {

@@ -281,9 +281,13 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       ask.method == "HEAD" || (ask.method == "GET" && ask.query.empty());
   // Bytes that are not those of an object may be damage. But if anything else
   // does not fit the request, it is not the store's answer: a proxy shows a
-  // page, perhaps with status 200, while it has no route to the store.
-  const StoreCode wrong_answer =
-      reads_object ? StoreCode::kDamaged : StoreCode::kUnreachable;
+  // page, perhaps with status 200, while it has no route to the store. The
+  // exception is a list of uploads, which some stores do not know.
+  const bool lists_uploads =
+      ask.method == "GET" && ask.query.count("uploads") != 0;
+  const StoreCode wrong_answer = reads_object || lists_uploads
+                                     ? StoreCode::kDamaged
+                                     : StoreCode::kUnreachable;
   SignRequest(credentials, region_, ask.sha256,
               ask.signed_at.value_or(now_()), &request);
   const HttpResult result = http_.Perform({.scheme = url_.scheme,

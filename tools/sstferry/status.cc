@@ -255,8 +255,8 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
          (state.is_followed ? "\nfollowed: a follower is running\n"
           : is_wrong        ? "\n"
           : state.is_promoted
-              ? "\npromotion: interrupted\nnext: sstferry promote " + place +
-                    "\n"
+              ? "\npromotion: interrupted\nnext: sstferry promote " +
+                    ShellWord(place) + "\n"
               : "\nfollowed: no follower is running\nnext: start its unit, "
                 "or sstferry follow " +
                     ShellWord(Printable(state.source)) + " " +

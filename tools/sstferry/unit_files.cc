@@ -325,6 +325,10 @@ Status MakePod(const HostFile& host, const HostJob& job, ordered_json* pod) {
   const KubernetesPlace& place = host.kubernetes;
   *pod = ordered_json::parse(kPod);
   (*pod)["restartPolicy"] = RunsForever(job.kind) ? "Always" : "Never";
+  if (job.kind == JobKind::kFollow) {
+    // A follower may take 40 s to store its last segments.
+    (*pod)["terminationGracePeriodSeconds"] = 60;
+  }
   RETURN_IF_ERROR(SetUser(job, &(*pod)["securityContext"]));
   ordered_json& container = (*pod)["containers"][0];
   container["image"] = place.image;
