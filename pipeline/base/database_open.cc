@@ -214,12 +214,14 @@ rocksdb::Status CheckWriterIsHere(const std::string& dir) {
   return MakeStatus(
       EndState::kRefused,
       dir + " is on a network file system, and " +
-          (is_known ? "a process that this machine does not know holds its LOCK"
+          (is_known ? "a process that this machine does not know, or a "
+                      "refresh in place, holds its LOCK"
                     : "it is unknown whether a process holds its LOCK") +
           "; what another machine writes arrives here late and in another "
           "order: run sstferry where the application runs (if that is another "
           "container of this machine, in its PID namespace; on FUSE, as the "
-          "application's account or as root), or copy the database while "
+          "application's account, or as root with CAP_SYS_PTRACE), or copy "
+          "the database while "
           "nobody has it open");
 }
 

@@ -205,7 +205,11 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
       }
     }
     auto held = std::make_unique<HeldLock>();
-    if (!IsPrivate(name)) {
+    // DatabaseLock would take a read lock on a LOCK that this account may not
+    // write. RocksDB's own lock fails then, which is right for a database that
+    // is opened to be written.
+    if (!IsPrivate(name) &&
+        faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) == 0) {
       Status status = held->database.Take(ParentOf(name), /*makes=*/false);
       if (status.ok() && held->database.is_held()) {
         *lock = held.release();

@@ -230,7 +230,10 @@ Status CheckNotNewer(const PullOptions& options, const LastTransfer& last,
                " went only from sequence " +
                std::to_string(*last.snapshot_sequence) + " to " +
                std::to_string(sequence) +
-               "; if TARGET_DIR has replaced the source, disable this job; "
+               "; if TARGET_DIR has replaced the source, disable this job; " +
+               (last.ingesting ? "the interrupted refresh in place can be run "
+                                 "again; "
+                               : "") +
                "--adopt replaces all of its data");
 }
 

@@ -121,7 +121,7 @@ bool HasEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
 // Returns the number in the name of a table, "000012.sst" or "/000012.sst".
 // RocksDB gives each new table a higher number.
 uint64_t NumberOfTable(const std::string& name) {
-  return std::strtoull(name.c_str() + name.rfind('/') + 1, nullptr, 10);
+  return std::strtoull(name.c_str() + (name.rfind('/') + 1), nullptr, 10);
 }
 
 }  // namespace

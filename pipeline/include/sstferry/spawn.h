@@ -1,6 +1,5 @@
 // Starts child processes: other programs, or a part of this program that runs
-// as another account. All child processes are started, reaped and signalled by
-// this file.
+// as another account. All child processes are started and reaped by this file.
 #pragma once
 
 #include <sys/types.h>
