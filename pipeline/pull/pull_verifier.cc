@@ -40,7 +40,7 @@ Status PullVerifier::Run(Status* difference) {
   found_.resize(plan_->parts.size());
   std::vector<uint32_t> left;
   for (const Part& part : plan_->parts) {
-    if (found_[part.id] != Found::kEqual) {
+    if (!IsProven(part.id)) {
       left.push_back(part.id);
     }
   }

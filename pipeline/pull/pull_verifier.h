@@ -34,10 +34,10 @@ class PullVerifier {
         report_(report),
         target_(target) {}
 
-  // Compares all parts with the source's over all lanes, except the parts that
-  // Compare() found equal. Sets *difference to a description of the first
-  // difference, or to OK if there is none. For a clone, the comparison ends at
-  // the first difference.
+  // Compares all parts with the source's over all lanes, except the parts of
+  // linked files that Compare() found equal. Sets *difference to a description
+  // of the first difference, or to OK if there is none. For a clone, the
+  // comparison ends at the first difference.
   //   kCorrupt  parts differ, or the bytes of a side are wrong; no later run
   //             may resume this pull
   [[nodiscard]] rocksdb::Status Run(rocksdb::Status* difference);
@@ -52,6 +52,12 @@ class PullVerifier {
 
   [[nodiscard]] rocksdb::Status CompareParts(
       const std::vector<uint32_t>& parts, const OnDifference& on_difference);
+  // Returns true if Compare() read the bytes that the target has now. If one
+  // unit of a linked file differs, all its units are received anew.
+  bool IsProven(uint32_t part_id) const {
+    return found_[part_id] == Found::kEqual && lanes_->clone != nullptr &&
+           lanes_->clone->IsReused(part_id);
+  }
   DigestPart PartOf(uint32_t part_id) const;
   // Returns kCorrupt with both digests of the part.
   rocksdb::Status Different(const ComparedPart& compared) const;

@@ -416,6 +416,33 @@ TEST_CASE("Verify finds a reused file that the disk changed, and fetches it "
   REQUIRE(Run(options).summary.files_reused >= 4);
 }
 
+TEST_CASE("Verify reads all units of a reused file that was fetched again",
+          "[transfer][clone][reuse][corruption]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  REQUIRE_OK(Swap(dir).status);
+  const std::string path = PathsWith(dir / "target", ".sst").front();
+  REQUIRE(fs::file_size(path) > 200'000);
+  Rot(path, 100'000);  // in the first of two units
+  const std::string received =
+      dir / "target.sstferry/db/" + fs::path(path).filename().string();
+  TEST_SetFaultHook([&](const std::string& point) {
+    if (point == "FinishClone:OptionsWritten") Rot(received, 150'000);
+  });
+  PullOptions options = Swapping(dir);
+  options.chunk_bytes = 64 << 10;
+  options.verify = true;
+  const Ferried night = Run(options);
+  TEST_SetFaultHook(nullptr);
+  INFO(night.message());
+  REQUIRE(night.notes_mention("1 of "));
+  REQUIRE(night.state() == EndState::kCorrupt);
+  REQUIRE(night.message().find(fs::path(path).filename().string()) !=
+          std::string::npos);
+  REQUIRE_FALSE(night.summary.verified);
+  REQUIRE_FALSE(night.summary.exchanged);
+}
+
 TEST_CASE("A clone whose files have only equal identities is not reported as "
           "verified",
           "[transfer][clone][reuse]") {
