@@ -58,7 +58,7 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   [[nodiscard]] Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<Status(const Slice&)>& take) override;
-  [[nodiscard]] Status DigestOf(const Part& unit,
+  [[nodiscard]] Status DigestOf(const Part& unit, DigestFrom from,
                                 const std::function<bool()>& cancelled,
                                 Digest128* digest) override;
 
@@ -216,20 +216,25 @@ Status ArchiveSnapshot::ReadManifest(const std::vector<std::string>& wanted,
   return Status::OK();
 }
 
-Status ArchiveSnapshot::DigestOf(const Part& unit,
+Status ArchiveSnapshot::DigestOf(const Part& unit, DigestFrom from,
                                  const std::function<bool()>& cancelled,
                                  Digest128* digest) {
-  if (!IsLogged(unit)) {
+  if (from == DigestFrom::kRecord && !IsLogged(unit)) {
     *digest = KnownDigest(unit);
     return Status::OK();
   }
-  Digest128Stream stream;
-  RETURN_IF_ERROR(ReadLogged(unit, cancelled, [&stream](const Slice& piece) {
-    stream.Add(piece);
-    return Status::OK();
-  }));
-  *digest = stream.Finish();
-  return Status::OK();
+  // A pull repeats a failed request itself, but a verify does not.
+  int tries = from == DigestFrom::kBytes ? kTriesOfBytes : 1;
+  Status status;
+  do {
+    Digest128Stream stream;
+    status = Read(unit, cancelled, [&stream](const Slice& piece) {
+      stream.Add(piece);
+      return Status::OK();
+    });
+    *digest = stream.Finish();
+  } while (EndStateOf(status) == EndState::kDeadPeer && --tries > 0);
+  return status;
 }
 
 // Reads the bytes of a unit from the set, and then from the log. Reads complete

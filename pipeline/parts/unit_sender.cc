@@ -184,10 +184,11 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
 }
 
 Status DigestUnit(const UnitPlace& place, const Part& unit,
+                  UnitSource::DigestFrom from,
                   const std::function<bool()>& cancelled,
                   std::vector<char>* buffer, Digest128* digest) {
   if (place.source != nullptr) {
-    return place.source->DigestOf(unit, cancelled, digest);
+    return place.source->DigestOf(unit, from, cancelled, digest);
   }
   std::unique_ptr<BodyReader> reader;
   RETURN_IF_ERROR(BodyReader::Open(place.path, &reader));

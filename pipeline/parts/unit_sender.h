@@ -33,10 +33,12 @@ struct UnitPlace {
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
 
-// Sets *digest to the digest of the unit's bytes. Reads the bytes, unless a
-// UnitSource has recorded the digest. Returns the same errors as SendUnit().
+// Sets *digest to the digest of the unit's bytes. Reads the bytes, unless
+// `from` allows a UnitSource to return the digest that it has recorded. Returns
+// the same errors as SendUnit().
 [[nodiscard]] rocksdb::Status DigestUnit(const UnitPlace& place,
                                          const Part& unit,
+                                         UnitSource::DigestFrom from,
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);

@@ -396,13 +396,19 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   const Part& unit = transfer_->parts()[request.part_id];
   DigestReply reply;
   const UnitPlace place = transfer_->unit_place(unit);
+  const bool is_verify = transfer_->request().purpose == Purpose::kVerify;
+  // The digests in the record of an archive's set do not show that its objects
+  // still have these bytes.
+  const auto from = is_verify ? UnitSource::DigestFrom::kBytes
+                              : UnitSource::DigestFrom::kRecord;
   Status status = DigestUnit(
-      place, unit, [this] { return PacedStop(); }, &unit_buffer_,
+      place, unit, from, [this] { return PacedStop(); }, &unit_buffer_,
       &reply.content);
   // Only a verify checks the file here. In a pull, the target checks the files
-  // that it received.
-  if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
-      place.source == nullptr && transfer_->is_last_unit(unit)) {
+  // that it received. The push has checked the files of an archive, and
+  // DigestUnit() has compared their bytes with what the push read.
+  if (status.ok() && is_verify && place.source == nullptr &&
+      transfer_->is_last_unit(unit)) {
     status = CheckUnitFile(place.path,
                            transfer_->unit_file(unit), [&](uint64_t bytes) {
                              transfer_->CountRead(bytes);

@@ -3,6 +3,7 @@
 // reads snapshots does not depend on archives.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -19,6 +20,8 @@ namespace sstferry {
 // Ownership: belongs to the snapshot. Threads: may be called from any thread.
 class UnitSource {
  public:
+  enum class DigestFrom : uint8_t { kRecord, kBytes };
+
   virtual ~UnitSource() = default;
 
   // Passes all bytes of a unit to `take`, in order. Compares the bytes with the
@@ -32,11 +35,12 @@ class UnitSource {
   [[nodiscard]] virtual rocksdb::Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<rocksdb::Status(const rocksdb::Slice&)>& take) = 0;
-  // Sets *digest to the digest of a unit. If the digest is not recorded, reads
-  // the unit to compute it. Returns the errors of Read().
+  // Sets *digest to the digest of a unit. With kRecord, reads the unit only if
+  // its digest is not recorded. With kBytes, reads the unit in any case, and
+  // reads it again if its bytes were wrong. Returns the errors of Read().
   [[nodiscard]] virtual rocksdb::Status DigestOf(
-      const Part& unit, const std::function<bool()>& cancelled,
-      Digest128* digest) = 0;
+      const Part& unit, DigestFrom from,
+      const std::function<bool()>& cancelled, Digest128* digest) = 0;
 };
 
 // Takes snapshots of a source that is not a directory.

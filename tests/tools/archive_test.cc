@@ -583,7 +583,7 @@ TEST_CASE("A swap from an archive fetches only files missing in the replica",
   REQUIRE(swapped["method"] == "clone");
   REQUIRE(swapped["files_reused"] == 4);
   REQUIRE(EntriesOf(target) == EntriesOf(dir / "source"));
-  // verify compares the replica's files with the digests in the set's record.
+  // The replica has the files of the set.
   REQUIRE(Run({"verify", archive, target})["compared"] == "files");
   // Swaps back to the older set.
   Run({"swap", archive + "@one", target});
@@ -592,6 +592,63 @@ TEST_CASE("A swap from an archive fetches only files missing in the replica",
   REQUIRE(refreshed["method"] == "clone");
   REQUIRE(refreshed["exchanged"] == true);
   REQUIRE(EntriesOf(target).count("another") == 1);
+}
+
+TEST_CASE("A verify of an archive reads its objects", "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string copy = dir / "copy";
+  const std::string target = dir / "target";
+  const std::string key = dir / "key";
+  std::vector<std::string> with_key;
+  if (GENERATE(false, true)) {
+    std::ofstream(key) << std::string(64, '7') << "\n";
+    fs::permissions(key, fs::perms::owner_read | fs::perms::owner_write);
+    with_key = {"--key-file", key};
+  }
+  const auto with = [&with_key](std::vector<std::string> words) {
+    words.insert(words.end(), with_key.begin(), with_key.end());
+    return words;
+  };
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Archive(with({"push", dir / "source", archive}));
+  fs::copy(archive, copy, fs::copy_options::recursive);
+  Run(with({"pull", archive, target}));
+  const json equal = Run(with({"verify", archive, target}));
+  REQUIRE(equal["compared"] == "files");
+  REQUIRE(Run(with({"verify", archive, copy}))["compared"] == "files");
+
+  // Corrupts a byte of the largest object. Its size and name stay.
+  const std::vector<fs::path> objects = FilesBelow(archive + "/files");
+  const fs::path table = *std::max_element(
+      objects.begin(), objects.end(), [](const fs::path& a, const fs::path& b) {
+        return fs::file_size(a) < fs::file_size(b);
+      });
+  fs::permissions(table, fs::perms::owner_write, fs::perm_options::add);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(table) / 2);
+  {
+    std::fstream stream(table, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(middle);
+    const int byte = stream.get();
+    stream.seekp(middle);
+    stream.put(static_cast<char>(byte ^ 0x10));
+    REQUIRE(stream.good());
+  }
+  const auto corrupt = [&](const std::string& left, const std::string& right) {
+    const json ended = Run(with({"verify", left, right}), 1);
+    INFO(ended.dump());
+    REQUIRE(ended["status"] == "CORRUPT");
+    REQUIRE(ended.dump().find(table.filename().string()) != std::string::npos);
+  };
+  corrupt(archive, target);
+  corrupt(target, archive);
+  corrupt(archive, copy);
+  corrupt(copy, archive);
+  // The replica is right, so no fault is recorded.
+  REQUIRE_FALSE(fs::exists(target + "/sstferry.health"));
+  Run(with({"verify", copy, target}));
 }
 
 TEST_CASE("A verify with an older set finds no fault in a newer replica",

@@ -1128,7 +1128,8 @@ const std::vector<Command>& Commands() {
        "Compares the databases LEFT and RIGHT entry by entry, each as it is at "
        "one moment. Ends with DIFFERENT if they differ. Ends with "
        "CHANGED_SINCE if one side is a directory that was pulled from the "
-       "other at an older sequence.",
+       "other at an older sequence. Reads the objects of an archive's set, not "
+       "only its record.",
        VerifyOptionSpecs(),
        {"left", "right"},
        {{"Compare a replica with its source",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "format/part.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/choose_set.h"
@@ -22,6 +23,7 @@
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/snapshot/snapshot_origin.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
 #include "tests/pipeline/archive/fake_set_source.h"
@@ -467,6 +469,59 @@ TEST_CASE("Bytes that are wrong once are fetched again", "[archive]") {
   REQUIRE_OK(restored.status);
   REQUIRE(gets == 4);
   world.RequireRestored();
+}
+
+TEST_CASE("A digest of the bytes of an archive is taken from bytes that are "
+          "read again",
+          "[archive]") {
+  World world;
+  world.Push();
+  const std::string key = world.KeyOfTable();
+  const std::string bytes = world.server.Objects()[key];
+  std::string wrong = bytes;  // in both units of the table
+  wrong[wrong.size() / 2] ^= 1;
+  wrong[wrong.size() - 100] ^= 1;
+  int gets = 0;
+  bool is_lost = false;
+  const std::shared_ptr<SnapshotOrigin> origin = MakeArchiveOriginOf(
+      world.server.NewClient([&](StoreCall* call) {
+        if (call->kind == StoreCallKind::kGet && call->key == key) {
+          world.server.Overwrite(
+              key, is_lost || gets % 2 == 0 ? wrong : bytes);
+          ++gets;
+        }
+        return CallFate::kArrives;
+      }),
+      "latest");
+  SnapshotOptions options;
+  options.as_files = true;
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(origin->Take(options, &snapshot));
+  const ClonedFiles& files = *snapshot->files();
+  std::vector<Part> units;
+  REQUIRE_OK(CutIntoUnits(files.files, files.unit_bytes, &units));
+  std::vector<Digest128> recorded(units.size());
+  for (const Part& unit : units) {
+    REQUIRE_OK(snapshot->units()->DigestOf(
+        unit, UnitSource::DigestFrom::kRecord, nullptr, &recorded[unit.id]));
+  }
+  REQUIRE(gets == 0);
+  for (const Part& unit : units) {
+    Digest128 read;
+    REQUIRE_OK(snapshot->units()->DigestOf(
+        unit, UnitSource::DigestFrom::kBytes, nullptr, &read));
+    REQUIRE(read == recorded[unit.id]);
+  }
+  REQUIRE(gets == 4);
+  is_lost = true;
+  EndState worst = EndState::kOk;
+  for (const Part& unit : units) {
+    Digest128 read;
+    const Status status = snapshot->units()->DigestOf(
+        unit, UnitSource::DigestFrom::kBytes, nullptr, &read);
+    if (!status.ok()) worst = EndStateOf(status);
+  }
+  REQUIRE(worst == EndState::kCorrupt);
 }
 
 TEST_CASE("A damaged object is named, with its sets and the newest that is "
