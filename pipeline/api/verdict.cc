@@ -200,6 +200,14 @@ bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
   return !is_copy_too || copy.record->source == origin.address.ToString();
 }
 
+bool NamesSource(const LastTransfer& record, const SourceAddress& other) {
+  SourceAddress place = other;
+  place.set.clear();
+  const std::string text = place.ToString();
+  return record.source == text ||
+         (other.is_archive() && record.source.starts_with(text + "@"));
+}
+
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
                         const Selection& selection) {
   if (IsPulledFrom(right, left)) {

@@ -47,6 +47,12 @@ struct Verdict {
 // same source.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
+// Returns true if the record names `other` as the source: by the same address
+// or, for an archive, by any set of it. Only then does an equal `other` prove
+// that the copy is right. It could otherwise be the copy itself, served at a
+// URL, or an archive that was pushed from the copy.
+bool NamesSource(const LastTransfer& record, const SourceAddress& other);
+
 // Returns the verdict on two sides that differ. Only the data in `selection`
 // was compared.
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,

@@ -139,9 +139,9 @@ class VerifyOperation : public Operation {
   }
 
   // If a local replica has a fault, records it, so that a refresh repairs the
-  // replica. If the replica is equal, removes the fault that was recorded
-  // before the snapshot was taken. Removes recorded damage only if all bytes of
-  // the replica's files were read.
+  // replica. If the replica is equal to its recorded source, removes the fault
+  // that was recorded before the snapshot was taken. Removes recorded damage
+  // only if all bytes of the replica's files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -149,6 +149,9 @@ class VerifyOperation : public Operation {
     }
     const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
         rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
+    const bool is_right =
+        options_.right.is_directory() && options_.right.directory == dir;
+    const SourceAddress& other = is_right ? options_.left : options_.right;
     const bool is_wrong = finding_.fault != ReplicaFault::kNone;
     const HealthFile& known = finding_.known;
     HealthFile now;
@@ -160,8 +163,9 @@ class VerifyOperation : public Operation {
     bool holds = StillHolds();
     const bool is_equal = !is_wrong && has_fault && !is_newer && holds &&
                           Includes(options_.selection, known);
+    const bool is_proven = NamesSource(finding_.record, other);
     const bool is_mended =
-        is_equal &&
+        is_equal && is_proven &&
         (known.fault != ReplicaFault::kDamaged || finding_.read_files);
     if (recorded.ok() && ((is_wrong && holds) || is_mended)) {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
@@ -196,6 +200,12 @@ class VerifyOperation : public Operation {
             dir + " is equal again; removed its record of an earlier fault (" +
             known.what + ")");
       }
+    } else if (is_equal && !is_proven) {
+      summary->notes.push_back(
+          dir + " stays recorded as " + ReplicaFaultName(known.fault) + " (" +
+          known.what + "): it is equal to " + other.ToString() +
+          ", but only " + finding_.record.source +
+          ", from which it was pulled, shows whether it is right");
     } else if (is_equal) {
       summary->notes.push_back(
           dir + " stays recorded as damaged (" + known.what +
@@ -211,9 +221,7 @@ class VerifyOperation : public Operation {
         finding_.record.promoted_at.empty()) {
       PullOptions replace;
       static_cast<SourceAccess&>(replace) = options_;
-      const bool is_right =
-          options_.right.is_directory() && options_.right.directory == dir;
-      replace.source = is_right ? options_.left : options_.right;
+      replace.source = other;
       if (!is_right) replace.wal_dir.clear();  // belongs to the left side
       replace.target_dir = dir;
       *status = MakeStatus(

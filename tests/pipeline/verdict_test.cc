@@ -51,6 +51,26 @@ void RequireBothWays(const JudgedSide& copy, const JudgedSide& origin,
   REQUIRE(Contains(left.reason, "left was pulled from right at sequence 150"));
 }
 
+TEST_CASE("A record names its source, and every set of an archive",
+          "[pipeline][verdict]") {
+  const auto names = [](const std::string& source, const std::string& text) {
+    LastTransfer record;
+    record.source = source;
+    SourceAddress other;
+    REQUIRE_OK(ParseSourceAddress(text, &other));
+    return NamesSource(record, other);
+  };
+  REQUIRE(names("sst://db1/orders", "sst://db1/orders"));
+  REQUIRE(names("s3://b/orders", "s3://b/orders@night"));
+  REQUIRE(names("s3://b/orders@latest", "s3://b/orders"));
+  REQUIRE(names("s3://b/orders@old", "s3://b/orders@night"));
+  REQUIRE_FALSE(names("sst://db1/orders", "sst://db2/orders"));
+  REQUIRE_FALSE(names("sst://db1/orders", "/orders"));
+  REQUIRE_FALSE(names("s3://b/orders", "s3://b/orders2"));
+  REQUIRE_FALSE(names("s3://b/orders2", "s3://b/orders"));
+  REQUIRE_FALSE(names("", "s3://b/orders"));
+}
+
 TEST_CASE("A difference is CHANGED_SINCE only after the recorded sequence",
           "[pipeline][verdict]") {
   struct Row {

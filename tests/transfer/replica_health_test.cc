@@ -22,8 +22,10 @@
 #include "rocksdb/wide_columns.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/log_bytes.h"
 #include "tests/support/refreshed.h"
+#include "tests/support/restored.h"
 
 namespace sstferry::test::replica_health_test {
 namespace {
@@ -436,6 +438,8 @@ TEST_CASE("A copy with its source's id is not taken for the source",
   options.keep_identity = true;
   REQUIRE_OK(Ferry(dir / "source", dir / "left", options).status);
   REQUIRE_OK(Ferry(dir / "source", dir / "right", options).status);
+  InitArchive(dir / "archive");
+  PushTo(dir / "archive", dir / "right");
   HealthFile fault =
       MakeFault(GENERATE(ReplicaFault::kDifferent, ReplicaFault::kDamaged),
                 "by hand", Selection());
@@ -445,6 +449,21 @@ TEST_CASE("A copy with its source's id is not taken for the source",
   HealthFile known;
   REQUIRE_OK(ReadKnownFault(dir / "right", &known));
   REQUIRE(known == fault);
+  // An archive that was pushed from the copy, and the copy itself at a URL.
+  const TestServer server(ServeSample(dir / "right"));
+  for (const std::string& other : {dir / "archive", server.url("db")}) {
+    VerifyOptions verify;
+    REQUIRE_OK(ParseSourceAddress(other, &verify.left));
+    verify.right.directory = dir / "right";
+    Ferried compared;
+    compared.status = MakeVerify(verify)->Run(&compared.summary);
+    INFO(compared.message());
+    REQUIRE_OK(compared.status);
+    REQUIRE(compared.summary.compared == "files");
+    REQUIRE(compared.notes_mention("it is equal to " + other + ", but only "));
+    REQUIRE_OK(ReadKnownFault(dir / "right", &known));
+    REQUIRE(known == fault);
+  }
   REQUIRE_OK(Compare(dir / "source", dir / "right").status);
   REQUIRE_FALSE(fs::exists(dir / "right/" + kHealthFileName));
 }
