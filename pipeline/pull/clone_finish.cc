@@ -69,6 +69,9 @@ class Finisher {
   [[nodiscard]] Status CheckWhole(const ManifestFile& file);
   [[nodiscard]] Status MoveReused();
   [[nodiscard]] Status SetTimes();
+  // Writes a file into db/, and adds it to finished_->written.
+  [[nodiscard]] Status WriteText(const std::string& name,
+                                 const std::string& text);
   [[nodiscard]] Status WriteOptions();
   [[nodiscard]] Status WriteIdentity();
   std::string Edits(uint64_t bytes) const;
@@ -223,6 +226,11 @@ Status Finisher::SetTimes() {
   return status;
 }
 
+Status Finisher::WriteText(const std::string& name, const std::string& text) {
+  finished_->written.push_back({name, text.size(), DigestOf(text)});
+  return WriteDurably(file_system_, layout_.db_dir() + "/" + name, text);
+}
+
 Status Finisher::WriteOptions() {
   const CloneFile* const file = layout_.Find(CloneFileKind::kOptions);
   if (file == nullptr) {
@@ -235,9 +243,8 @@ Status Finisher::WriteOptions() {
     return WithContext(status, EndState::kInternal,
                        "read " + layout_.PathOf(*file));
   }
-  return WriteDurably(file_system_,
-                      layout_.db_dir() + "/" + CloneFileName(*file),
-                      ReplicaOptionsText(text, application_, families_));
+  return WriteText(CloneFileName(*file),
+                   ReplicaOptionsText(text, application_, families_));
 }
 
 Status Finisher::WriteIdentity() {
@@ -256,10 +263,7 @@ Status Finisher::WriteIdentity() {
   while (!id.empty() && (id.back() == '\n' || id.back() == '\0')) {
     id.pop_back();
   }
-  const Status status =
-      id.empty() ? Status::OK()
-                 : WriteDurably(file_system_, layout_.db_dir() + "/IDENTITY",
-                                id);
+  const Status status = id.empty() ? Status::OK() : WriteText("IDENTITY", id);
   if (!takes_new_id() && !manifest_.state().database_id.empty()) {
     id = manifest_.state().database_id;
   }
@@ -305,18 +309,25 @@ Status Finisher::WriteManifest() {
     return WithContext(status, EndStateOf(status), "write " + path);
   }
   const uint64_t bytes = edits.empty() ? file.bytes : manifest_.end();
+  Digest128Stream content;
   std::string scratch;
   for (uint64_t at = 0; at < bytes && status.ok();) {
     const size_t n =
         static_cast<size_t>(std::min<uint64_t>(kPieceBytes, bytes - at));
     Slice piece;
     status = source->Read(at, n, &scratch, &piece);
-    if (status.ok()) status = out->Append(piece, IOOptions(), nullptr);
+    if (status.ok()) {
+      content.Add(piece);
+      status = out->Append(piece, IOOptions(), nullptr);
+    }
     at += n;
   }
   if (status.ok() && !edits.empty()) {
+    content.Add(edits);
     status = out->Append(edits, IOOptions(), nullptr);
   }
+  finished_->written.push_back(
+      {finished_->manifest, bytes + edits.size(), content.Finish()});
   if (status.ok()) status = out->Fsync(IOOptions(), nullptr);
   if (status.ok()) status = out->Close(IOOptions(), nullptr);
   return WithContext(status, EndStateOf(status), "write " + path);

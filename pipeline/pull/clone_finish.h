@@ -7,12 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "format/digest.h"
 #include "format/release.h"
 #include "pipeline/pull/clone_layout.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// A small file in db/ that was written here, not received.
+struct WrittenFile {
+  std::string name;
+  uint64_t bytes = 0;
+  Digest128 content;
+};
 
 // Facts about the finished clone.
 struct FinishedClone {
@@ -23,6 +31,8 @@ struct FinishedClone {
   // Number of files that were compared with their checksum in the MANIFEST.
   // Only files whose own checksums do not cover every byte are compared.
   uint64_t checked_whole = 0;
+  // OPTIONS, IDENTITY and MANIFEST.
+  std::vector<WrittenFile> written;
 };
 
 // Completes db/ except for CURRENT. Compares the MANIFEST with the files that

@@ -426,8 +426,28 @@ Status CloneTarget::CheckFamilyNames() const {
                           "families than the plan");
 }
 
+Status CloneTarget::CheckWritten() const {
+  for (const WrittenFile& file : finished_.written) {
+    const std::string path = workspace()->db_dir() + "/" + file.name;
+    Digest128 found;
+    RETURN_IF_ERROR(DigestFromDisk(lanes()->file_system, path, 0, file.bytes,
+                                   &found));
+    if (!(found == file.content)) {
+      return MakeStatus(EndState::kCorrupt,
+                        path + ": expected the " + std::to_string(file.bytes) +
+                            " bytes with digest " + ToHex(file.content) +
+                            " that were written, found digest " +
+                            ToHex(found) + " on the disk; check the disk here");
+    }
+  }
+  return Status::OK();
+}
+
 Status CloneTarget::Record(const Summary& summary) {
   Status status = NewDirectoryTarget::Record(summary);
+  if (status.ok() && lanes()->sync_chunks) {
+    status = CheckWritten();
+  }
   const std::string dir = workspace()->db_dir();
   Access access;
   if (status.ok()) {

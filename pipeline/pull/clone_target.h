@@ -46,7 +46,9 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
       const JournalState& unfinished, ReceivedChunks* received) override;
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Finish() override;
-  // Writes CURRENT last. No process can open the directory before that.
+  // Syncs the database, reads from the disk what Finish() wrote, and then
+  // writes CURRENT. No process can open the directory before that.
+  //   kCorrupt  the disk returned other bytes; a later run writes them again
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
@@ -94,6 +96,10 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   //   kRefused  the id of the replica that is refreshed cannot be read
   [[nodiscard]] rocksdb::Status ChooseNewId();
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
+  // Compares MANIFEST, OPTIONS and IDENTITY on the disk with what Finish()
+  // wrote. A --verify compares only what was received. REQUIRES: the files are
+  // synced.
+  [[nodiscard]] rocksdb::Status CheckWritten() const;
 
   // The new database id of the clone. If empty, the clone gets no id; if
   // nullopt, it keeps the source's id.

@@ -443,6 +443,37 @@ TEST_CASE("Verify reads all units of a reused file that was fetched again",
   REQUIRE_FALSE(night.summary.exchanged);
 }
 
+TEST_CASE("A MANIFEST or OPTIONS that the disk changed is not published",
+          "[transfer][clone][reuse][corruption]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string prefix = GENERATE("MANIFEST-", "OPTIONS-", "IDENTITY");
+  std::string rotten;
+  // The files are written, and are synced next.
+  TEST_SetFaultHook([&](const std::string& point) {
+    if (point != "Puller:AccessSet") return;
+    for (const auto& entry :
+         fs::directory_iterator(dir / "target.sstferry/db")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(prefix)) rotten = name;
+    }
+    Rot(dir / ("target.sstferry/db/" + rotten), 20);
+  });
+  PullOptions options = Swapping(dir);
+  options.verify = GENERATE(false, true);
+  const Ferried refused = Run(options);
+  TEST_SetFaultHook(nullptr);
+  INFO(refused.message());
+  REQUIRE_FALSE(rotten.empty());
+  REQUIRE(refused.state() == EndState::kCorrupt);
+  REQUIRE(refused.message().find(rotten) != std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  const Ferried again = Run(options);
+  INFO(again.message());
+  REQUIRE_OK(again.status);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
 TEST_CASE("A clone whose files have only equal identities is not reported as "
           "verified",
           "[transfer][clone][reuse]") {
