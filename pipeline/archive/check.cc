@@ -430,13 +430,12 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
 }
 
 // Divides the objects into read_parts parts, and chooses one part for each day.
-// So each object is read once in read_parts days.
 void Checker::ChoosePart() {
   if (options_.read_percent > 0) {
     summary_->read_parts = static_cast<uint64_t>(
         std::max(1.0, std::ceil(100 / options_.read_percent)));
-    summary_->read_part =
-        summary_->now_seconds / kSecondsPerDay % summary_->read_parts + 1;
+    summary_->read_part = PartOfDay(summary_->now_seconds / kSecondsPerDay,
+                                    summary_->read_parts);
   }
 }
 
@@ -643,6 +642,11 @@ Status Checker::Run() {
 }
 
 }  // namespace
+
+uint64_t PartOfDay(uint64_t day, uint64_t parts) {
+  const uint64_t shift = Digest64(std::to_string(day / parts)) % parts;
+  return (day % parts + shift) % parts + 1;
+}
 
 const char* SetStateName(SetState state) {
   switch (state) {

@@ -50,6 +50,12 @@ struct ListedSet : SetFacts {
     const Archive& archive, std::vector<ListedSet>* sets,
     std::optional<uint64_t>* checked_age = nullptr);
 
+// Returns the part, from 1 to `parts`, that a check reads on a day (days since
+// 1970). Of each `parts` days, every day has another part. The order begins at
+// a pseudo-random part each time. Otherwise a check that runs every second day
+// or once a week could read the same parts for ever. REQUIRES: parts > 0.
+uint64_t PartOfDay(uint64_t day, uint64_t parts);
+
 struct CheckOptions {
   // Percentage of all bytes that the check reads, in whole files; 0: none; 100:
   // all. Each day, by the store's clock, the check selects different files.

@@ -488,7 +488,7 @@ TEST_CASE("A drill restores the newest set, and the metrics have its time",
       values("sstferry_archive_part_read_timestamp_seconds");
   REQUIRE(parts.size() == 2);
   REQUIRE(parts[drilled["read_part"].get<size_t>() - 1] > 1.7e9);
-  // The other part is read on the next day.
+  // Another day's check reads the other part.
   REQUIRE(parts[2 - drilled["read_part"].get<size_t>()] == 0);
 
   // Corrupts a byte of each file. Sizes and names stay, so only the drill,

@@ -181,8 +181,8 @@ struct ArchiveCheckCounts {
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
   // A check with read_percent divides the objects into `read_parts` parts and
-  // reads one part per day. read_part is the number of the part that was read,
-  // from 1. 0: no part was read.
+  // reads one part per day, in a pseudo-random order. read_part is the number
+  // of the part that was read, from 1. 0: no part was read.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   // Describes each faulty object in one sentence, up to a maximum number.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,26 @@ MemoryStoreRules WithoutSignatures() {
   MemoryStoreRules rules;
   rules.checks_signatures = false;
   return rules;
+}
+
+TEST_CASE("Checks on every n-th day read all parts of an archive",
+          "[archive]") {
+  const std::vector<uint64_t> numbers = {1, 2, 4, 5, 7, 10, 14, 20, 28, 30};
+  for (const uint64_t parts : numbers) {
+    for (const uint64_t step : numbers) {
+      INFO(parts << " parts, every " << step << " days");
+      const uint64_t begin = 20'000 / parts * parts;
+      std::set<uint64_t> read;
+      for (uint64_t run = 0; run < 1000; ++run) {
+        read.insert(PartOfDay(begin + run * step, parts));
+        // Daily checks read each part once in so many days.
+        if (step == 1 && run + 1 == parts) REQUIRE(read.size() == parts);
+      }
+      REQUIRE(read.size() == parts);
+      REQUIRE(*read.begin() == 1);
+      REQUIRE(*read.rbegin() == parts);
+    }
+  }
 }
 
 TEST_CASE("A push uploads only files that no earlier set has", "[archive]") {
@@ -1699,6 +1720,9 @@ TEST_CASE(
           EndState::kCorrupt);
   REQUIRE(summary.read_files == 4);
   options.read_percent = 25;
+  // Four days from a multiple of four on have all parts.
+  constexpr UnixSeconds kFourDays = 4 * 86400;
+  world.server.Advance(kFourDays - world.server.now() % kFourDays);
   uint64_t files = 0;
   int found = 0;
   for (int day = 0; day < 4; ++day) {
