@@ -816,7 +816,11 @@ Status RefreshTarget::RecordIngestionStart() {
     announced_.ingesting.reset();
     return Status::OK();
   }
-  const uint64_t written = WrittenSequence();
+  // Counts writes to families that stay as older than the last transfer, as the
+  // record at the end does.
+  const uint64_t written =
+      std::min(WrittenSequence(),
+               std::max(ReplacedSequence(), *last_.target_sequence));
   IngestionStart start;
   start.sequence = live_->db()->GetLatestSequenceNumber();
   std::vector<rocksdb::LiveFileMetaData> tables;

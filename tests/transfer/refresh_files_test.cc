@@ -294,6 +294,10 @@ TEST_CASE("A family that the source lacks does not hide that a replica took "
   for (int night = 0; night < 2; ++night) {
     OpenDb(world.source, OneFamily(Quiet()))
         .Put(NumberedKey(static_cast<uint64_t>(night)), "new");
+    write("made here");
+    // A run that died after its ingestion hides nothing either.
+    REQUIRE_FALSE(StoppedAt("Refresh:AllIngested", options).status.ok());
+    if (night == 1) fs::remove_all(world.target + ".sstferry");
     const Ferried refreshed = World::Run(options);
     INFO(refreshed.message());
     REQUIRE_OK(refreshed.status);
