@@ -15,7 +15,7 @@ uint64_t Admission::Enter(const std::string& address, uint64_t* dropped,
   if (is_full && (half_open_ == 0 || entries_.size() - limits_.connections >=
                                          limits_.half_open)) {
     *why = std::to_string(entries_.size()) +
-           " connections are open (serve --max-connections)";
+           " connections are open already (serve --max-connections)";
     return 0;
   }
   if (is_address_full &&
@@ -23,7 +23,7 @@ uint64_t Admission::Enter(const std::string& address, uint64_t* dropped,
        of_address.connections - limits_.connections_per_address >=
            limits_.half_open_per_address)) {
     *why = std::to_string(of_address.connections) + " connections from " +
-           address + " are open (serve --max-per-address)";
+           address + " are open already (serve --max-per-address)";
     return 0;
   }
   if (is_address_full ||

@@ -524,7 +524,7 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   REQUIRE(roots_look.out().find("--max-rate") == std::string::npos);
   REQUIRE(roots_look.out().find("next: run the same command again") !=
           std::string::npos);
-  REQUIRE(own_look.out().find("next: sstferry pull ") != std::string::npos);
+  REQUIRE(own_look.out().find("sstferry pull ") != std::string::npos);
   std::vector<std::string> fast = words;
   fast.push_back("100M");
   Process again(Sstferry(fast));

@@ -104,7 +104,7 @@ TEST_CASE(
   REQUIRE(notes.size() == 1);
   NoteUnknownOptions("[DBOptions]\n  swarm_mode=on\n", &notes);
   REQUIRE(notes.size() == 2);
-  REQUIRE(notes[1].find("1 option and") != std::string::npos);
+  REQUIRE(notes[1].find("1 option, nor") != std::string::npos);
 }
 
 TEST_CASE("However many options are unknown, their note has a limited length",

@@ -28,12 +28,12 @@ TEST_CASE("Admission refuses connections beyond its limits, in all and of "
   const Entered third = Enter(&admission, "a");
   REQUIRE(third.id == 0);
   REQUIRE(third.why ==
-          "2 connections from a are open (serve --max-per-address)");
+          "2 connections from a are open already (serve --max-per-address)");
   REQUIRE(admission.Establish(Enter(&admission, "b").id));
   REQUIRE(admission.Establish(Enter(&admission, "c").id));
   const Entered fifth = Enter(&admission, "d");
   REQUIRE(fifth.id == 0);
-  REQUIRE(fifth.why == "4 connections are open (serve --max-connections)");
+  REQUIRE(fifth.why == "4 connections are open already (serve --max-connections)");
   admission.Leave(first.id);
   REQUIRE(admission.connections() == 3);
   REQUIRE(Enter(&admission, "a").id != 0);

@@ -330,7 +330,7 @@ TEST_CASE("A refused request leaves the lease for the correct request",
   OpenRequest request = bench.Resume();
   request.chunk_bytes++;
   RequireState(OpenAs(server.address(), request, &control, &opened),
-               EndState::kRefused, "resume: chunk_bytes");
+               EndState::kRefused, "with another chunk_bytes than");
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("A refused request does not extend a lease", "[held][lease]") {
   OpenRequest request = bench.Resume();
   request.chunk_bytes++;
   RequireState(OpenAs(server.address(), request, &control, &opened),
-               EndState::kRefused, "resume: chunk_bytes");
+               EndState::kRefused, "with another chunk_bytes than");
   control->Close();
   bench.clock.Advance(40);
   REQUIRE(server.WaitForLog("removed a snapshot without a valid lease"));

@@ -222,7 +222,7 @@ TEST_CASE("A resume with another request is refused, and names the field",
     change(&request, &hello);
     INFO(field);
     RequireState(OpenAs(server.address(), request, &control, &opened, &hello),
-                 EndState::kRefused, "resume: " + field + ": expected");
+                 EndState::kRefused, "with another " + field + " than");
   };
   refuse("purpose", [](OpenRequest* request, Hello*) {
     request->purpose = Purpose::kVerify;
