@@ -54,13 +54,13 @@ inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
 // Wide-column entities, in WALs and in tables.
 inline constexpr RocksDbRelease kReadsEntities{7, 5, 0};
-// Values with a write time (WriteBatch::TimedPut). 8.11 has the name of their
-// type, but replays no such entry.
+// Values with a write time (WriteBatch::TimedPut). RocksDB 8.11 defines their
+// type, but cannot replay them.
 inline constexpr RocksDbRelease kReadsTimedPuts{9, 1, 0};
 // Wide-column entities of version 2, whose columns may be in blob files.
 inline constexpr RocksDbRelease kReadsBlobColumns{11, 0, 0};
-// Tables of SstFileWriter::OpenWithEmbeddedBlobs(), which have blobs of their
-// own.
+// Tables that contain their blobs themselves
+// (SstFileWriter::OpenWithEmbeddedBlobs()).
 inline constexpr RocksDbRelease kReadsEmbeddedBlobs{11, 6, 0};
 // Wide-column entities of prepared transactions in WALs. Older releases replay
 // such an entity as a plain value that contains the encoded columns.
@@ -107,10 +107,10 @@ struct Need {
   std::string what;  // "format_version 7"
 };
 
-// Finds the RocksDB releases that can open a set of files: since the highest
-// release that one of their features requires, and before a release that no
-// longer reads one of them. If no feature was added, every release since 6.6
-// can open the files.
+// Finds the RocksDB releases that can open a set of files. The first one is the
+// highest release that a feature of the files requires. If the files have an
+// old format, kDropsOldFormats and later releases cannot open them. If no
+// feature was added, every release since 6.6 can open the files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);

@@ -85,7 +85,8 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   return status;
 }
 
-// Decodes a reference. Its file is 0 if it cannot be read.
+// Decodes a reference. If the value is damaged or is another kind of reference,
+// the result has the file 0.
 BlobReference ReadReference(Slice value) {
   BlobReference reference;
   if (value.empty() || value[0] != kPlainBlob) {
@@ -99,7 +100,8 @@ BlobReference ReadReference(Slice value) {
              : BlobReference();
 }
 
-// Takes the first `bytes` bytes of *in. Returns false if it has fewer.
+// Moves the first `bytes` bytes of *in to *taken. Returns false if *in has
+// fewer bytes.
 bool TakePrefix(uint32_t bytes, Slice* in, Slice* taken) {
   if (bytes > in->size()) {
     return false;
@@ -109,8 +111,8 @@ bool TakePrefix(uint32_t bytes, Slice* in, Slice* taken) {
   return true;
 }
 
-// Visits the references of a wide-column entity. Returns false if it cannot be
-// read.
+// Visits the references in a wide-column entity. Returns false if the entity
+// cannot be decoded.
 bool VisitColumns(Slice in,
                   const std::function<void(const BlobReference&)>& visit) {
   uint32_t version = 0;

@@ -49,8 +49,8 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
 
 // Reference to a value in a blob file. Tables and WALs contain such references.
 struct BlobReference {
-  // 0 is the number of no blob file. In a table with embedded blobs, it means
-  // the table itself.
+  // Number of the blob file. No blob file has the number 0. In a table with
+  // embedded blobs, 0 means the table itself.
   uint64_t file = 0;
   uint64_t offset = 0;  // offset of the value, which follows its key
   uint64_t bytes = 0;   // size of the stored value
@@ -65,9 +65,10 @@ struct BlobReference {
 //   columns   for each: u8 type (1 value, 0x11 blob index); then varint32 name
 //             sizes; varint32 value sizes; names; values
 //
-// An entry that cannot be read (a damaged reference, a kind of reference that
-// RocksDB's own blob files do not need, an entity of another version) may refer
-// to any file, and is visited as a reference to file 0.
+// If an entry cannot be read, it may refer to any file, so calls `visit` with
+// file 0. An entry cannot be read if it is damaged, if it has a kind of
+// reference that RocksDB's own blob files do not need, or if it is an entity of
+// another version.
 void ForEachBlobReference(
     uint8_t type, const rocksdb::Slice& value,
     const std::function<void(const BlobReference&)>& visit);

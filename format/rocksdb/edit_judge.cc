@@ -29,8 +29,8 @@ int SignOf(const std::string& comparator) {
 
 // The files that a compaction removes.
 struct Removed {
-  // The files with the smallest and the largest key. Any file if the order is
-  // unknown.
+  // The removed files with the smallest and with the largest key. If the order
+  // is unknown, these are arbitrary removed files.
   const ManifestFile* first = nullptr;
   const ManifestFile* last = nullptr;
   std::set<uint64_t> epochs;
@@ -38,7 +38,7 @@ struct Removed {
 };
 
 // Finds the files that the edit removes. Returns false if the edit removes no
-// file, or one that does not exist.
+// file, or a file that does not exist.
 bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
                  Removed* removed) {
   const int sign = SignOf(family.comparator);

@@ -338,8 +338,8 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   }
   if (!fits) {
     *step = Wrong("a record of type " + std::to_string(type) +
-                      " only where it may be, and of a size that it may have",
-                  "one elsewhere or of another size", reading);
+                      " at a permitted place and of a permitted size",
+                  "one at another place or of another size", reading);
     return Status::OK();
   }
   if (type == kCompression) {

@@ -47,10 +47,10 @@ inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
 // Returns the maximum size of all keys of a decompressed block. Keys share
 // prefixes, so a crafted block of some MB may have keys of many TB, and code
-// that reads the block works on whole keys. A writer shares prefixes only
-// between restarts: with up to 16 entries between two restarts, as by default,
-// keys have at most 16 times the block's bytes. Blocks with other distances are
-// far below 4 GiB.
+// that reads the block works on whole keys. A key shares a prefix only with
+// keys since the previous restart. By default, there are up to 16 entries
+// between two restarts, so all keys have at most 16 times the block's bytes. In
+// real blocks with more entries between restarts, all keys are far below 4 GiB.
 constexpr uint64_t MaxSstKeyBytes(uint64_t block_bytes) {
   return (uint64_t{4} << 30) + 16 * block_bytes;
 }

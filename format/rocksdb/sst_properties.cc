@@ -50,7 +50,8 @@ constexpr TextRow kTexts[] = {
 
 constexpr std::string_view kIndexTypeName =
     "rocksdb.block.based.table.index.type";
-// The presence of this property is what counts for RocksDB, too.
+// As in RocksDB, a table has embedded blobs if this property exists, whatever
+// its value is.
 constexpr std::string_view kEmbeddedBlobsName = "rocksdb.embedded.blob.stats";
 constexpr std::string_view kExternalVersionName =
     "rocksdb.external_sst_file.version";

@@ -127,9 +127,10 @@ class SstReader {
       const EntryVisitor& visitor) const;
 
   // Finds at most max_count anchors, which are spread evenly over the bytes of
-  // the data blocks. The last anchor is the end of the last block. The keys of
-  // the others have at most kMaxKeyBytes each, and kMaxAnchorKeyBytes together,
-  // so there are fewer anchors for long keys. REQUIRES: max_count > 0.
+  // the data blocks. The last anchor is the end of the last block. Each other
+  // anchor has a key of at most kMaxKeyBytes. All keys together have at most
+  // kMaxAnchorKeyBytes, so a table with long keys has fewer anchors. REQUIRES:
+  // max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
 

@@ -38,8 +38,9 @@ namespace sstferry {
 enum class WalStep : uint8_t {
   kContinues,
   kGap,        // numbers before the record are missing, or may be
-  // An entry refers to a blob file, or may do so (ForEachBlobReference), and no
-  // WAL has the value.
+  // An entry refers to a value in a blob file, which no WAL contains. Or the
+  // entry cannot be read, so it may have such a reference
+  // (ForEachBlobReference).
   kBlobIndex,
 };
 

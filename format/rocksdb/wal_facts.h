@@ -81,8 +81,8 @@ class WalFacts {
   bool has_single_deletes() const { return has_single_deletes_; }
 
   // Returns the numbers of the blob files to which entries of any kind refer.
-  // Contains 0, which is the number of no file, if a reference cannot be read
-  // (ForEachBlobReference), or if there are more than kMaxWalBlobFiles.
+  // Contains 0, which no blob file has, if a reference cannot be read
+  // (ForEachBlobReference), or if there are more than kMaxWalBlobFiles numbers.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
 
   // Adds to *needs the releases that can replay the entries.

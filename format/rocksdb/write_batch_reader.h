@@ -58,8 +58,8 @@ enum class BatchMarker : uint8_t {
   kNoop,
 };
 
-// Returns RocksDB's type of such an entry in column family 0, which is also its
-// type in tables (kSstType... in sst_reader.h).
+// Returns the number of RocksDB's type for an entry of this kind in column
+// family 0. Tables use the same number (kSstType... in sst_reader.h).
 uint8_t TableTypeOf(BatchEntryKind kind);
 
 struct BatchHeader {
