@@ -512,8 +512,9 @@ Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,
   const auto may_be_unreadable = [](const ObjectInfo& object) {
     return object.is_cold && !object.is_restored && object.bytes != 0;
   };
-  // Some stores return the bytes of all classes. An object that is missing or
-  // damaged does not show whether this store does.
+  // Some stores return the bytes of objects of all classes. Reads one byte to
+  // find out whether this store does. If an object is missing or damaged, it
+  // does not show this, so tries the next one.
   bool gives_back = false;
   for (const ObjectInfo& object : objects) {
     if (!may_be_unreadable(object)) {

@@ -25,10 +25,10 @@ namespace sstferry {
 // Maximum number of objects under one prefix. A listing that is longer fails as
 // damaged.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
-// Maximum number of objects under wal/, files/ or parts/ up to which writers
-// put objects. The difference to kMaxArchiveObjects is a reserve, because
-// concurrent writers cannot count each other's objects. So each archive stays
-// small enough to be listed, restored and pruned.
+// Maximum number of objects that writers put under wal/, under files/ or under
+// parts/. The limit is below kMaxArchiveObjects, because concurrent writers
+// cannot count each other's objects. This reserve keeps each archive small
+// enough to be listed, restored and pruned.
 inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
 
 // Checks whether a writer may put objects. `objects` is the number of objects

@@ -401,7 +401,8 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
     return Status::OK();
   }
   if (got.code == StoreCode::kCold) {
-    // Moved after the listing, or to a class that the list does not show.
+    // The object was moved to a cold class after it was listed, or the list
+    // does not show its class.
     Amiss(key, MessageOf(got.status));
     const std::lock_guard<std::mutex> lock(mu_);
     present_[key].is_cold = true;

@@ -51,9 +51,9 @@ struct ListedSet : SetFacts {
     std::optional<uint64_t>* checked_age = nullptr);
 
 // Returns the part, from 1 to `parts`, that a check reads on a day (days since
-// 1970). Of each `parts` days, every day has another part. The order begins at
-// a pseudo-random part each time. Otherwise a check that runs every second day
-// or once a week could read the same parts for ever. REQUIRES: parts > 0.
+// 1970). In each period of `parts` days, each day has a different part, and the
+// first day has a pseudo-random part. Otherwise a check that runs every second
+// day or once a week could read the same parts for ever. REQUIRES: parts > 0.
 uint64_t PartOfDay(uint64_t day, uint64_t parts);
 
 struct CheckOptions {

@@ -132,8 +132,8 @@ bool MayBeContainerEndpoint(const Url& url) {
                      [&](const char* host) { return url.host == host; });
 }
 
-// Runs the command $1 and writes its exit code to descriptor 3. waitpid(2) may
-// not return it: the application may ignore SIGCHLD.
+// A script that runs the command $1 and writes its exit code to descriptor 3.
+// If the application ignores SIGCHLD, waitpid(2) cannot return the exit code.
 constexpr char kTellExitCode[] = "/bin/sh -c \"$1\" 3>&-; echo $? >&3";
 
 Status MakePipe(Descriptor* out, Descriptor* in) {
@@ -147,7 +147,8 @@ Status MakePipe(Descriptor* out, Descriptor* in) {
   return Status::OK();
 }
 
-// Appends the next bytes of a pipe. Closes the pipe at its end.
+// Appends the next bytes of a pipe to *text. Closes the pipe after its last
+// byte or after an error.
 void ReadSome(Descriptor* pipe, std::string* text) {
   char buffer[4096];
   const ssize_t n = read(pipe->get(), buffer, sizeof(buffer));
@@ -184,7 +185,7 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
   while (output->size() <= max_bytes && (out.is_open() || told.is_open())) {
     const auto left =
         std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-    // poll() ignores the descriptor -1 of a pipe that has ended.
+    // poll() ignores a closed pipe, whose descriptor is -1.
     pollfd waiting[2] = {{out.get(), POLLIN, 0}, {told.get(), POLLIN, 0}};
     const int ready =
         left <= 0 ? 0 : poll(waiting, 2, static_cast<int>(left));

@@ -246,12 +246,13 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
-// Makes the archive's owner the owner of files that root puts, so that the
-// owner can prune them. Changes only a file or directory that no other account
-// can access. The owner cannot have moved such a directory of root's here from
-// another directory, because that requires write permission for it. (The owner
-// can exchange it with another directory of root's in the same one, such as
-// lost+found, and then owns that.)
+// If root has put a file or directory, makes the archive's owner its owner, so
+// that the owner can prune it. Changes the owner only if no other account can
+// access the file or directory. The archive's owner cannot have moved such a
+// directory of root's here from another directory, because that requires write
+// permission for the moved directory. (The archive's owner can exchange it with
+// another directory of root's that has the same parent, such as lost+found, and
+// then owns the other one.)
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {

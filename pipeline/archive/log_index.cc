@@ -479,9 +479,10 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
     }
     windows.push_back({begin, key.end_micros, "", set.name});
   }
-  // The snapshot may be much older than the set's moment. So if the segments
-  // show when the follower had all records again, the moment counts only if
-  // they include it.
+  // If no segment ends after the set's moment, the moment is the only window.
+  // Otherwise the moment is restorable only if a segment includes it: the
+  // snapshot may be much older than the moment, and the segments show when the
+  // follower had all records again.
   if (windows.empty()) {
     windows.push_back({moment, moment, "", set.name});
   }
@@ -490,9 +491,10 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
 }
 
 std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
-  // A run of segments whose windows were found, together with the windows of
-  // all paths after it, for a set with this `moment`. A later set in the run
-  // adds no window. So the log after that set is not searched again.
+  // A run of segments that was already searched for a set with this `moment`.
+  // The windows of the run, and of all paths after it, are known. A later set
+  // in the run adds no window, so the log after the later set is not searched
+  // again.
   struct Found {
     uint64_t begin = 0;
     uint64_t end = 0;

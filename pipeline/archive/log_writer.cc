@@ -394,7 +394,8 @@ Status LogWriter::End(ObjectStore* store, CutReason reason,
       gap_ = {reason, note};
     }
   }
-  // Neither Append() nor Put() completes a segment from now on.
+  // Because gap_ is set, neither Append() nor Put() completes a segment from
+  // now on.
   RETURN_IF_ERROR(PutDue(store));
   {
     const std::lock_guard<std::mutex> lock(mu_);

@@ -136,9 +136,9 @@ class LogWriter {
   //   kBusy   another object with the same name has different bytes
   //   others  errors of the store: the next call retries
   [[nodiscard]] rocksdb::Status Put(ObjectStore* store);
-  // Puts the last segment. It records the reason why the log ends. Sets gap()
-  // first, so that nothing follows the last segment. After an error, the next
-  // call continues.
+  // Puts the last segment, which records why the log ends. Sets gap() first, so
+  // that no other call adds a segment after the last one. After an error, the
+  // next call of End() continues.
   [[nodiscard]] rocksdb::Status End(ObjectStore* store, CutReason reason,
                                     const std::string& note);
 

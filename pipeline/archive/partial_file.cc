@@ -464,10 +464,10 @@ class BlockFetch {
     std::string last;                  // no key is greater
   };
 
-  // Returns true if a reader needs the block with this separator: it reads the
-  // block with the interval, or when it seeks a key in `sought`. A seek may
-  // begin after some versions of its key. If the previous block ends with the
-  // key, the seek then reads this block.
+  // Returns true if a reader needs the block with this separator. A reader
+  // reads the blocks of the interval, and the blocks in which it seeks the keys
+  // in `sought`. If the previous block ends with a key in `sought`, a seek of
+  // an older version of this key reads this block, too.
   bool IsWanted(const Slice& separator,
                 const std::vector<std::string>& sought) {
     const bool begins = BeginsAtOrBefore(interval_, order_, separator);

@@ -146,8 +146,9 @@ class PartialTable : public PartialFile {
   const std::string largest_;
   std::vector<KeySpan> deletions_;
   ByteSpan first_block_;
-  // The last separator of the index. It may be above largest_, or below it if
-  // range deletions end behind all data blocks. nullopt: no data blocks.
+  // The last separator of the index. The separator may be above largest_. It
+  // may be below largest_ if range deletions end behind all data blocks.
+  // nullopt: no data blocks.
   std::optional<std::string> last_separator_;
 };
 

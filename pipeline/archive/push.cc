@@ -101,13 +101,13 @@ class Pusher {
   [[nodiscard]] Status ReadFindings(KeyFaults* faults,
                                     Status* unreadable) const;
   void ChooseGoodPlaces(const PushRepair& repair);
-  // Checks that all objects of a prefix can still be listed after this push. If
-  // more than half of them exist, adds a warning to the summary.
+  // Checks that the prefix has at most max_objects objects after this push. If
+  // it has more than half of this number, adds a warning to the summary.
   [[nodiscard]] Status CheckCount(const std::string& prefix,
                                   uint64_t objects);
-  // Checks this for parts/. Counts its objects only if each push puts many of
-  // them again: if tables or blob files have no identity that proves their
-  // bytes.
+  // Calls CheckCount() for parts/. Counts the objects in parts/ only if each
+  // push puts many files there again, because tables or blob files have no
+  // identity that proves their bytes.
   [[nodiscard]] Status CheckParts();
   [[nodiscard]] Status PutIntent();
   // Renews the intent if this is due. Any lane may call this function.

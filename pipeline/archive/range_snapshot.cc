@@ -36,8 +36,9 @@ namespace {
 // Number of tables whose tails are fetched at once. Each tail takes two short
 // requests.
 constexpr int kTailLanes = 8;
-// Maximum number of keys after an interval that its readers may seek because of
-// range deletions. A restore with more such keys is refused.
+// Readers of an interval may seek keys after the interval, because of range
+// deletions. This is the maximum number of such keys. A restore with more of
+// them is refused.
 constexpr size_t kMaxSought = 4096;
 constexpr char kDirectoryName[] = "archive";
 
@@ -46,7 +47,7 @@ struct FamilyRange {
   const Comparator* order = nullptr;
   // Sorted by level, then by largest key.
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Range deletions in each of the new tables that recovery of the WALs wrote.
+  // For each table that recovery of the WALs wrote: its range deletions.
   std::vector<std::vector<KeySpan>> flushed_deletions;
 };
 
@@ -195,7 +196,8 @@ Status RangeSnapshot::AddTables(const ManifestFamily& family,
               if (a->known().level != b->known().level) {
                 return a->known().level < b->known().level;
               }
-              // Newer versions of a key come first.
+              // If two tables end with the same key, the table with newer
+              // entries comes first.
               const int compared = order->Compare(a->largest(), b->largest());
               return compared != 0 ? compared < 0
                                    : a->known().largest_sequence >
@@ -420,16 +422,18 @@ Status RangeSnapshot::Take(const SnapshotOptions& options,
   return Status::OK();
 }
 
-// Finds the keys that readers may seek, but of the keys of the interval only
-// its begin. In a table without a key of the interval, a seek of any key of the
-// interval reads the block of the begin, or that of the end:
-//   - the table is before the interval. Only in level 0, and if its last
-//     separator is above its largest key
-//   - the table is after the interval. RocksDB checks the end of the interval
-//     after it has read the first block
-// A reader that meets a range deletion seeks the end of the deletion, before it
-// checks the end of the interval. At this key, a deletion in an older table may
-// make it skip further. This can happen once for each sorted run.
+// Finds the keys that readers of the interval may seek. Of the keys in the
+// interval, adds only the begin. If a table has no key of the interval, a seek
+// of any key in the interval reads the same block, which is that of the begin
+// or that of the end. There are two such cases:
+//   - The table is before the interval. RocksDB reads such a table only in
+//     level 0, and only if its last separator is above its largest key.
+//   - The table is after the interval. RocksDB checks the end of the interval
+//     only after it has read the first block.
+// If a reader meets a range deletion, it seeks the end of the deletion before
+// it checks the end of the interval. At this key, a range deletion in an older
+// table may make the reader skip further. This can happen once for each sorted
+// run.
 Status RangeSnapshot::FindSought(const FamilyRange& family,
                                  const KeyInterval& interval,
                                  std::vector<std::string>* keys) const {

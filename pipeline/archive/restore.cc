@@ -223,7 +223,8 @@ Status ArchiveSnapshot::DigestOf(const Part& unit, DigestFrom from,
     *digest = KnownDigest(unit);
     return Status::OK();
   }
-  // A pull repeats a failed request itself, but a verify does not.
+  // If this read fails, a pull requests the unit again, but a verify ends. So
+  // repeats the read for a verify (kBytes).
   int tries = from == DigestFrom::kBytes ? kTriesOfBytes : 1;
   Status status;
   do {

@@ -279,10 +279,11 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
   request.headers = ask.headers;
   const bool reads_object =
       ask.method == "HEAD" || (ask.method == "GET" && ask.query.empty());
-  // Bytes that are not those of an object may be damage. But if anything else
-  // does not fit the request, it is not the store's answer: a proxy shows a
-  // page, perhaps with status 200, while it has no route to the store. The
-  // exception is a list of uploads, which some stores do not know.
+  // If a read of an object returns wrong bytes, the object may be damaged. If
+  // any other answer does not fit its request, it does not come from the store:
+  // while a proxy has no route to the store, it shows a page, perhaps with
+  // status 200. The list of uploads is an exception, because some stores do not
+  // know this request.
   const bool lists_uploads =
       ask.method == "GET" && ask.query.count("uploads") != 0;
   const StoreCode wrong_answer = reads_object || lists_uploads
@@ -774,8 +775,8 @@ StoreResult S3Store::RunList(const std::string& what, const Ask& ask,
   Ask again = ask;
   again.headers["x-amz-optional-object-attributes"] = "RestoreStatus";
   result = Run(what, std::move(again), &answer);
-  // The store answered the same request without the header, so it refuses the
-  // header.
+  // The store has answered the same request without the header. So this error
+  // means that it refuses the header.
   if (result.code == StoreCode::kInternal ||
       result.code == StoreCode::kUnsupported ||
       result.code == StoreCode::kDenied) {

@@ -51,9 +51,9 @@ struct S3Upload {
 [[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
                                              std::vector<S3Upload>* uploads);
 
-// Parses the answer to a deletion of several keys. Sets *error to the error of
-// the first key that was not deleted, even if it says that there is no such
-// key. If there is none, error->code is empty.
+// Parses the answer to a deletion of several keys. If some keys were not
+// deleted, sets *error to the error of the first of them, even if this error
+// means that the key does not exist. Otherwise, error->code is empty.
 [[nodiscard]] rocksdb::Status ParseDeleted(const rocksdb::Slice& xml,
                                            S3Error* error);
 

@@ -60,7 +60,8 @@ StoreResult ObjectStore::CallProven(const std::string& key,
                                   [&key](const ObjectInfo& object) {
                                     return object.key == key;
                                   });
-          // All other names that begin with the key sort after it.
+          // If the key exists, it is the first name of the list, because all
+          // other names that begin with the key sort after it.
           page->more &= page->objects.empty() && page->foreign == 0;
           return StoreResult();
         });
