@@ -315,8 +315,8 @@ class Follow : public StandbyJob {
       syncer.join();
       JoinCutter();
       status = failed();
-      // Cancel() excuses that nothing more was received. It does not excuse
-      // that something received was not stored.
+      // After Cancel(), it is no error that nothing more was received. But it
+      // is an error if received data cannot be stored.
       if (target_->exists()) {
         const Status synced = target_->Sync();
         status = status.ok() ? synced : status;

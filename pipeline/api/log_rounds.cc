@@ -648,7 +648,8 @@ Status LogRounds::Sync() {
   if (status.ok()) status = log->Put(last.get());
   const uint64_t left = log->state().unput_bytes;
   if (!status.ok() && left == 0) {
-    // Loses only the proof that the source wrote nothing lately.
+    // All received bytes are in the archive. The failed put would only have
+    // recorded that the source wrote nothing lately.
     Log(LogLevel::kWarning, MessageOf(status));
     return Status::OK();
   }

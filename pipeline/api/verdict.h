@@ -48,9 +48,9 @@ struct Verdict {
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
 // Returns true if the record names `other` as the source: by the same address
-// or, for an archive, by any set of it. Only then does an equal `other` prove
-// that the copy is right. It could otherwise be the copy itself, served at a
-// URL, or an archive that was pushed from the copy.
+// or, for an archive, by any set of it. If it does not, a copy that is equal to
+// `other` may still be wrong: `other` may be the copy itself, served at a URL,
+// or an archive that was pushed from the copy.
 bool NamesSource(const LastTransfer& record, const SourceAddress& other);
 
 // Returns the verdict on two sides that differ. Only the data in `selection`

@@ -99,7 +99,7 @@ Status Verifier::GetPlan(VerifySide* side) {
 Status Verifier::OpenSide(VerifySide* side) {
   const Status status = GetPlan(side);
   side->is_corrupt = EndStateOf(status) == EndState::kCorrupt;
-  // A session that fails reports its failure itself, with another place.
+  // A session that failed sets failure_ itself, with another FailedPart.
   SourceSession* const session = side->link->session();
   const bool has_reported =
       session != nullptr &&
@@ -120,7 +120,8 @@ Status Verifier::OpenSides() {
   if (left_status.ok() && right_status.ok()) {
     return Status::OK();
   }
-  // If one side failed first, the other one was cancelled.
+  // Returns the first failure. The other side may have failed only because the
+  // first failure cancelled it.
   return failure_.failed()  ? failure_.status()
          : left_status.ok() ? right_status
                             : left_status;
@@ -283,7 +284,8 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
                          : right == nullptr ? -1
                                             : order->Compare(left->key,
                                                              right->key);
-    // Keys with other bytes may be equal in the family's order.
+    // Two keys may be equal in the family's order although their bytes differ.
+    // Then each key is missing on the other side.
     const bool same_key = compared == 0 && left->key == right->key;
     if (compared <= 0 && !same_key) {
       AddDifference({at + 1, ++found}, family, left->key, "only left");

@@ -33,8 +33,8 @@ std::string DatabaseUser(const std::string& dir);
 // Returns OK if the file system is local, if the application runs on this
 // machine, or if no process has the database open.
 //   kRefused  the database is on a network file system, and a process on
-//             another machine may have it open. On FUSE, also if this account
-//             may not see which files the application has open
+//             another machine may have it open. On FUSE, also returned
+//             if this account may not see which files the application has open
 [[nodiscard]] rocksdb::Status CheckWriterIsHere(const std::string& dir);
 
 }  // namespace sstferry

@@ -47,8 +47,9 @@ class FileSource : public ByteSource {
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override;
   uint64_t size() const override { return size_; }
-  // Returns the owner of a file that OpenForeign() opened. For other files, and
-  // files that exist only in another file system: this process's account.
+  // Returns the owner of a file that OpenForeign() opened. Returns this
+  // process's account for other files, and for files that exist only in another
+  // file system.
   uid_t owner() const { return owner_; }
 
  private:
@@ -72,7 +73,7 @@ class FileSource : public ByteSource {
 };
 
 // Reads a file in a directory that another account may own. If `owner` is not
-// null, sets it as FileSource::owner() does.
+// null, sets *owner to the file's owner (FileSource::owner()).
 //   kCorrupt         the file has more than `max_bytes` bytes
 //   when_unreadable  the file is missing, or OpenForeign() refuses the file
 [[nodiscard]] rocksdb::Status ReadForeignFile(

@@ -101,8 +101,8 @@ Status Unreadable(const std::string& path, int error) {
                      : ""));
 }
 
-// Parses a record that is written again with changes. The result is not an
-// object if `text` is no record.
+// Parses the text of a record, which the caller will change and write again. If
+// `text` is not a record, the result is not a JSON object.
 ordered_json ParseRecord(const std::string& text) {
   return ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
@@ -332,7 +332,8 @@ Status FindLastTransfer(const std::string& directory, bool* found,
   out->snapshot_sequence = Number(object, "snapshot_sequence");
   out->target_sequence = Number(object, "target_sequence");
   if (const json* const begun = Member(object, kIngesting)) {
-    // If the number is unknown, the ingestion explains no later number.
+    // If the sequence number is unknown, uses the highest one. Then all numbers
+    // count as an application's writes.
     out->ingesting = IngestionStart{
         Number(*begun, kStartSequence).value_or(UINT64_MAX),
         Number(*begun, kStartTable).value_or(0)};

@@ -45,10 +45,11 @@ struct LastTransfer {
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
   // The last sequence number of the directory's database after the transfer. If
-  // the record of a clone lacks it, it is snapshot_sequence.
+  // the record of a clone lacks this number, it is snapshot_sequence.
   std::optional<uint64_t> target_sequence;
-  // Set if a refresh in place began to ingest into the database, and has not
-  // recorded the end. target_sequence then does not count this ingestion.
+  // Set if a refresh in place began to ingest into the database, but has not
+  // recorded the end of the ingestion. Then target_sequence does not count this
+  // ingestion.
   std::optional<IngestionStart> ingesting;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
@@ -110,10 +111,10 @@ std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);
 
-// Formats the record in `directory` with target_sequence and ingesting of
+// Formats the record in `directory`, but with target_sequence and ingesting of
 // `last`. Sets *text to "" if there is no record. A refresh in place writes
-// this record before and after it ingests chunks, so that a later run can tell
-// the ingestion from an application's writes.
+// this record before and after it ingests chunks. A later run can then tell the
+// ingestion from an application's writes.
 //   kDenied, kInternal  the record cannot be read
 [[nodiscard]] rocksdb::Status FormatSequences(const std::string& directory,
                                               const LastTransfer& last,

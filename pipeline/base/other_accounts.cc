@@ -35,11 +35,11 @@ class Way {
   Status Go(const fs::path& path) {
     const fs::path relative = path.relative_path();
     const std::vector<fs::path> parts(relative.begin(), relative.end());
-    fs::path at = "/";  // has no links
+    fs::path at = "/";  // the checked path, without links
     Status status = LookAt(at);
     for (size_t i = 0; status.ok() && i < parts.size(); ++i) {
       if (parts[i].empty() || parts[i] == ".") {
-        continue;  // the directory before "." or a slash was looked at
+        continue;  // names the directory that was just checked
       }
       if (parts[i] == "..") {
         at = at.parent_path();
@@ -71,7 +71,8 @@ class Way {
   }
 
   // Returns true if a component after the one at `i` is "..". If the component
-  // at `i` does not exist yet, nobody knows where such a path will lead.
+  // at `i` does not exist yet, it is unknown to which directory such a path
+  // will lead.
   static bool GoesUp(const std::vector<fs::path>& parts, size_t i) {
     for (++i; i < parts.size(); ++i) {
       if (parts[i] == "..") {

@@ -17,10 +17,11 @@ namespace sstferry {
 // Returns the account's name, or its number if this machine does not know it.
 std::string AccountName(uid_t uid);
 
-// Returns who may write to a file or directory, apart from its owner and root.
-// Empty: nobody. `info` is its state, and `path` leads to it. The group of root
-// does not count, unless there is an access control list: then the group's
-// permissions are the most that any account of the list has.
+// Returns a description of the accounts, other than the owner and root, that
+// may write to the file or directory at `path`. Returns "" if there are none.
+// `info` is the state of the file or directory. Root's group does not count,
+// unless there is an access control list. With such a list, the group's
+// permissions in the mode are the most that an account in the list can have.
 std::string OtherWriters(const struct stat& info, const std::string& path);
 
 // Finds the account other than root that owns directories on the path to `dir`.

@@ -58,9 +58,9 @@ class SpawnCall {
   void CloseFrom(int first) {
     posix_spawn_file_actions_addclosefrom_np(&actions_, first);
   }
-  // Unblocks all signals in the child, because this process blocks some. An
-  // application may ignore SIGCHLD; a shell needs it. Signals that nohup
-  // ignores stay ignored in the child.
+  // Unblocks all signals in the child, because this process blocks some. Resets
+  // SIGCHLD, which an application may ignore, because a shell needs it. Signals
+  // that nohup ignores stay ignored in the child.
   void Attributes(bool own_group) {
     sigset_t none;
     sigemptyset(&none);
@@ -115,9 +115,9 @@ bool MayHave(std::string_view variable) {
              std::end(kNames);
 }
 
-// Replaces root's environment by one for the account. Overwrites the old
-// variables, and copies none that the account may not have, because the account
-// will be able to read this process's memory, also the freed part.
+// Replaces root's environment by one for the account. The account will be able
+// to read this process's memory, including freed memory. So overwrites the old
+// variables, and does not copy variables that the account may not have.
 Status ReplaceEnvironment(const Account& account) {
   std::vector<std::string> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -184,14 +184,15 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
     return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
                                                       : status;
   }
-  // Creates the file first, and locks it afterwards. The order matters: closing
-  // any descriptor of a locked file would release the lock.
+  // Creates the LOCK file first, and locks it afterwards: closing any
+  // descriptor of a locked file would release the lock.
   //
   // RocksDB's own lock does not keep another thread of this process from
-  // opening the database by another spelling of its path. DatabaseLock does. A
-  // database in the workspace has RocksDB's lock, because nothing else opens
-  // it. Besides, a pull closes it and at once opens it again; meanwhile, a
-  // child process that is just being started would still hold the other lock.
+  // opening the database by another spelling of its path. DatabaseLock does. In
+  // the workspace, uses RocksDB's lock, because nothing else opens a database
+  // there. A pull closes this database and at once opens it again. DatabaseLock
+  // could then fail: a child process that is just being started still holds the
+  // lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -205,9 +206,9 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
       }
     }
     auto held = std::make_unique<HeldLock>();
-    // DatabaseLock would take a read lock on a LOCK that this account may not
-    // write. RocksDB's own lock fails then, which is right for a database that
-    // is opened to be written.
+    // If this account may not write LOCK, DatabaseLock would take a read lock.
+    // RocksDB's own lock fails instead, which is right for a database that is
+    // opened for writing.
     if (!IsPrivate(name) &&
         faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) == 0) {
       Status status = held->database.Take(ParentOf(name), /*makes=*/false);
@@ -218,7 +219,8 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
       if (EndStateOf(status) == EndState::kBusy) {
         return rocksdb::status_to_io_status(std::move(status));
       }
-      // The kernel or the file system may have only the other kind of locks.
+      // Tries RocksDB's kind of lock, because the kernel or the file system may
+      // not have DatabaseLock's kind.
     }
     const IOStatus status =
         target()->LockFile(name, options, &held->base, dbg);

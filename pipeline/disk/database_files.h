@@ -33,8 +33,8 @@ class DatabaseLock {
   bool is_held() const { return is_held_; }
 
  private:
-  // Also a file that could not be locked: RocksDB of this process may hold its
-  // lock, and would lose it if this descriptor were closed at once.
+  // The LOCK file. Stays open even if it could not be locked: RocksDB in this
+  // process may hold a lock on it, which closing this descriptor would release.
   Descriptor file_;
   bool is_held_ = false;
 };

@@ -96,12 +96,12 @@ Status Workspace::FindSwap() {
             (is_gone
                  ? ", but the new database is no longer there; move the old "
                    "database back to " + target_dir_
-                 : ", and what is there now may be the new database, with all "
-                   "writes since then, or another one, as after a copy or "
-                   "without its " + std::string(kLastTransferName) +
-                       "; if it is the new one, move " + db_dir() +
-                       " out of its parent directory; if it is not, move it "
-                       "away and " + db_dir() + " to its place; start the "
+                 : ", and what is there now may be the new database (copied, "
+                   "or without its " + std::string(kLastTransferName) +
+                       "), with all writes since then, or another database; "
+                       "if it is the new one, move " + db_dir() +
+                       " out of its parent directory; if not, move it away "
+                       "and move " + db_dir() + " to its place; start the "
                        "application if a swap has stopped it") +
             ", then run the same command again");
   }

@@ -107,7 +107,8 @@ class SourceFollowers::Reader {
       FollowedSource::Found found;
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
-      // Does not use the answer of a reader that may have released its WALs.
+      // The reader may have ended meanwhile, and released its WALs. So does not
+      // use the answer.
       if (ended_) return Stopped();
       CheckCut(who, request.position, rounds, &found, &round->end.cut);
       // Before the first round, the reader knows nothing and keeps no bytes.
@@ -390,7 +391,7 @@ void SourceFollowers::Leave(const void* who) {
 std::vector<std::shared_ptr<SourceFollowers::Reader>>
 SourceFollowers::TakeEnded() {
   std::vector<std::shared_ptr<Reader>> ended;
-  // Stop() has ended all readers, which may still read a round.
+  // After Stop(), all readers count as ended, but may still read a round.
   if (stopped_) return ended;
   for (auto reader = readers_.begin(); reader != readers_.end();) {
     if (reader->second->has_ended()) {

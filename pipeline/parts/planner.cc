@@ -15,8 +15,9 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// Maximum size of the keys of all cut points of a family. A million cut points,
-// with keys of 1 KiB, are four for each part that a plan can have.
+// Maximum size of the keys of all cut points of a family. This is enough for a
+// million cut points with keys of 1 KiB, which are four cut points for each
+// part that a plan can have.
 constexpr uint64_t kMaxWeightKeyBytes = 1u << 30;
 
 // A cut point: a key, and the number of bytes between the previous cut point

@@ -31,7 +31,7 @@ struct FinishedClone {
   // Number of files that were compared with their checksum in the MANIFEST.
   // Only files whose own checksums do not cover every byte are compared.
   uint64_t checked_whole = 0;
-  // OPTIONS, IDENTITY and MANIFEST.
+  // The files OPTIONS, IDENTITY and MANIFEST, as they were written.
   std::vector<WrittenFile> written;
 };
 

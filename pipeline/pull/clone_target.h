@@ -97,8 +97,8 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status ChooseNewId();
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   // Compares MANIFEST, OPTIONS and IDENTITY on the disk with what Finish()
-  // wrote. A --verify compares only what was received. REQUIRES: the files are
-  // synced.
+  // wrote. This is necessary even with --verify, which compares only received
+  // files. REQUIRES: the files are synced.
   [[nodiscard]] rocksdb::Status CheckWritten() const;
 
   // The new database id of the clone. If empty, the clone gets no id; if

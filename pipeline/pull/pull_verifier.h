@@ -52,8 +52,10 @@ class PullVerifier {
 
   [[nodiscard]] rocksdb::Status CompareParts(
       const std::vector<uint32_t>& parts, const OnDifference& on_difference);
-  // Returns true if Compare() read the bytes that the target has now. If one
-  // unit of a linked file differs, all its units are received anew.
+  // Returns true if Compare() found the part equal, and the target still has
+  // the bytes that were compared. If one unit of a linked file differs, the
+  // target receives all units of the file again, so earlier results for this
+  // file do not count.
   bool IsProven(uint32_t part_id) const {
     return found_[part_id] == Found::kEqual && lanes_->clone != nullptr &&
            lanes_->clone->IsReused(part_id);

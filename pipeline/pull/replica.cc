@@ -40,7 +40,7 @@ std::string KeyOfText(const std::string& text) {
   return key;
 }
 
-// Returns true if `held` includes everything in `asked`, in each order.
+// Returns true if `held` includes everything in `asked`, in each of the orders.
 bool IsWithin(const SelectionText& asked, const SelectionText& held,
               const std::vector<const rocksdb::Comparator*>& orders) {
   const auto has = [&held](const std::string& family) {
@@ -195,7 +195,8 @@ Status CheckReplica(const PullOptions& options,
                        ? InPlaceCommand(options)
                        : "");
   }
-  // The selection is all data or that of the record, so no order matters.
+  // Every order gives the same result here, because the pull asks for all data
+  // or for the selection of the record.
   RETURN_IF_ERROR(
       CheckNotMore(options, last, {rocksdb::BytewiseComparator()}));
   replica->sequence = last.snapshot_sequence.value_or(0);

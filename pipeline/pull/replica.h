@@ -56,9 +56,9 @@ struct Replica {
 
 // Checks that the pull asks for no more data than TARGET_DIR has. The record of
 // the last transfer says what TARGET_DIR has. For example, a user who forgets
-// --cf must not turn a replica of one family into a replica of all. Compares
-// intervals in each of the orders, which are those of the column families; in
-// one of them, an interval that looks smaller may be larger.
+// --cf must not turn a replica of one family into a replica of all. `orders`
+// are the orders of the column families. Compares intervals in each of them,
+// because an interval may be smaller in one order and larger in another.
 //   kRefused  the pull asks for more, without options.adopt
 [[nodiscard]] rocksdb::Status CheckNotMore(
     const PullOptions& options, const LastTransfer& last,

@@ -67,10 +67,10 @@ struct SourceAnswers {
   OtherFilePart other_file;
   PinReply pins;
   FollowEnd follow_end;
-  bool follows = false;  // AskWalBytes() waits for its answer
+  bool follows = false;  // AskWalBytes() waits for the source's answer
   std::vector<WalBytes> follow_bytes;  // for AskWalBytes(), one for each WAL
   uint64_t follow_total = 0;           // memory of follow_bytes, in bytes
-  // Sum over all messages of all answers, also of incomplete answers.
+  // Bytes of all messages of all answers, including incomplete answers.
   uint64_t answer_bytes = 0;
   bool finished = false;
   Finish finish;

@@ -178,7 +178,8 @@ Status RefreshTarget::ReadExisting(
 
 Status RefreshTarget::TakeRecord(FoundTarget* found) {
   if (ReadLastTransfer(dir_, &last_)) {
-    // BuildFamilies() checks the orders of the column families.
+    // Compares keys bytewise. BuildFamilies() checks this again in the orders
+    // of the column families.
     RETURN_IF_ERROR(CheckNotMore(options(), last_,
                                  {rocksdb::BytewiseComparator()}));
     TransferId made_by{};
@@ -472,10 +473,11 @@ Status RefreshTarget::CheckSource() {
 }
 
 // Checks that no application has written to the data that this refresh
-// replaces, as after a failover. An application may write to other families.
-// Checks nothing if other keys of the refreshed families stay, because tables
-// do not show which keys were written. Does not check a database that an
-// application has open, because that application may write.
+// replaces, as after a failover. An application may write to families that this
+// refresh leaves as they are. Does not check anything if other keys of the
+// refreshed families stay, because tables do not show which keys were written.
+// Does not check a database that an application has open, because that
+// application may write.
 Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
   if (in_place() == nullptr || live_->is_borrowed() ||
       live_->db() == nullptr) {
@@ -519,10 +521,11 @@ Status RefreshTarget::LeavesKeys(bool* leaves) {
   return Status::OK();
 }
 
-// Looks at the tables: ingestions and writes use the same numbers, but an
-// application's writes become tables that were not ingested. So does an
-// ingested table that the application compacts; then all numbers count as
-// written, as they do if tables cannot be listed.
+// Sequence numbers do not show whether an ingestion or an application used
+// them. So looks for new tables that were not ingested, because an
+// application's writes become such tables. If the application compacts an
+// ingested table, the new table was not ingested either. Then all numbers count
+// as written. All numbers also count as written if the tables cannot be listed.
 uint64_t RefreshTarget::WrittenSequence() const {
   rocksdb::DB* const db = live_->db();
   const uint64_t last = db->GetLatestSequenceNumber();
@@ -546,8 +549,9 @@ uint64_t RefreshTarget::WrittenSequence() const {
   return std::min(last, last_.ingesting->sequence);
 }
 
-// Uses the database's number if no family stays: it is never too low, but a
-// compaction to the last level sets the numbers in a table to 0.
+// If no family stays, returns the database's last sequence number, which is
+// never too low. The numbers in tables may be too low, because a compaction to
+// the last level sets them to 0.
 uint64_t RefreshTarget::ReplacedSequence() const {
   rocksdb::DB* const db = live_->db();
   const uint64_t last = db->GetLatestSequenceNumber();
@@ -573,7 +577,7 @@ uint64_t RefreshTarget::ReplacedSequence() const {
       return last;
     }
     for (const LiveTable& table : tables) {
-      // An interrupted refresh has ingested such tables.
+      // True if an interrupted refresh has ingested this table.
       const bool is_own =
           last_.ingesting && table.was_ingested &&
           NumberOfTable(table.name) > last_.ingesting->table_number;
@@ -808,7 +812,8 @@ void RefreshTarget::CheckUnwritten() {
   lanes()->parts_proven = 0;
 }
 
-// Also adds the numbers of an earlier ingestion whose end was not recorded.
+// If the end of an earlier ingestion was not recorded, also adds the numbers
+// that it used to target_sequence.
 Status RefreshTarget::RecordIngestionStart() {
   announced_ = last_;
   if (in_place() == nullptr || !last_.target_sequence ||
@@ -816,8 +821,8 @@ Status RefreshTarget::RecordIngestionStart() {
     announced_.ingesting.reset();
     return Status::OK();
   }
-  // Counts writes to families that stay as older than the last transfer, as the
-  // record at the end does.
+  // Writes to families that stay as they are count as older than the last
+  // transfer, as in the record at the end of the refresh.
   const uint64_t written =
       std::min(WrittenSequence(),
                std::max(ReplacedSequence(), *last_.target_sequence));
@@ -834,8 +839,9 @@ Status RefreshTarget::RecordIngestionStart() {
   return WriteSequences();
 }
 
-// Adds the numbers that the ingestion has used to target_sequence, and keeps
-// the difference between the two that writes of an application have made.
+// Adds the numbers that the ingestion used to target_sequence. The database's
+// last sequence number then exceeds target_sequence only by the writes of an
+// application.
 Status RefreshTarget::RecordIngestionEnd() {
   if (!announced_.ingesting) {
     return Status::OK();
@@ -862,8 +868,9 @@ Status RefreshTarget::Finish() {
   // chunk that has changed on the disk since it was checked.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
-  // After an error it is unknown which numbers the database keeps, so let its
-  // tables show later if something was ingested.
+  // After an error, it is unknown which numbers the database keeps. So does not
+  // record the end: the tables will show a later run whether chunks were
+  // ingested.
   status = status.ok() ? RecordIngestionEnd() : status;
   if (status.ok() && replica_.db != nullptr) {
     for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {

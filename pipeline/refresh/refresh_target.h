@@ -148,15 +148,16 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Sets *leaves to true if the refreshed families have keys outside of the
   // selected interval. This refresh leaves them as they are.
   [[nodiscard]] rocksdb::Status LeavesKeys(bool* leaves);
-  // Returns the database's last sequence number, or a lower one if only the
-  // ingestion of an interrupted refresh has used the numbers above it.
+  // Returns the database's last sequence number. Returns a lower number if only
+  // the ingestion of an interrupted refresh has used the numbers above it.
   uint64_t WrittenSequence() const;
-  // Returns the database's last sequence number, or a lower one if this refresh
-  // leaves families with entries, and only they have used the numbers above it.
+  // Returns the database's last sequence number. Returns a lower number if this
+  // refresh leaves families with entries as they are, and only writes to these
+  // families have used the numbers above it.
   uint64_t ReplacedSequence() const;
-  // Record that the ingestion begins, and that it has ended. If this process
-  // dies in between, WrittenSequence() of a later run can tell the ingestion
-  // from an application's writes.
+  // These functions record that the ingestion begins, and that it has ended. If
+  // this process dies in between, WrittenSequence() of a later run can tell the
+  // ingestion from an application's writes.
   [[nodiscard]] rocksdb::Status RecordIngestionStart();
   [[nodiscard]] rocksdb::Status RecordIngestionEnd();
   [[nodiscard]] rocksdb::Status WriteSequences() const;
@@ -213,7 +214,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   bool left_zero_ = false;  // this run raised the sequence from 0
   Ingestor* ingestor_ = nullptr;  // owned by the caller of MakeStore()
   LastTransfer last_;       // record before this refresh
-  LastTransfer announced_;  // last_ with the numbers recorded since
+  LastTransfer announced_;  // record during this refresh
   std::string database_id_;  // when examined; empty: unknown
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // families of the plan, by index

@@ -39,9 +39,9 @@ void DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
   }
 }
 
-// Adds a note if the application may be unable to read entities in the tables.
-// The WALs say what kinds of entries they have (Needs), but no property of a
-// table does.
+// Adds a note if the tables may have wide-column entities that the application
+// cannot read. No property of a table shows the kinds of its entries. (For
+// entries in WALs, Needs has the release.)
 void NoteBlobColumns(const FileSet& files, const RocksDbRelease& writer,
                      const RocksDbRelease& application,
                      std::vector<std::string>* notes) {

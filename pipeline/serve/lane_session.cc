@@ -397,8 +397,8 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   DigestReply reply;
   const UnitPlace place = transfer_->unit_place(unit);
   const bool is_verify = transfer_->request().purpose == Purpose::kVerify;
-  // The digests in the record of an archive's set do not show that its objects
-  // still have these bytes.
+  // A verify reads the objects of an archive, because the digests in a set's
+  // record do not show that the objects still have these bytes.
   const auto from = is_verify ? UnitSource::DigestFrom::kBytes
                               : UnitSource::DigestFrom::kRecord;
   Status status = DigestUnit(

@@ -98,8 +98,8 @@ bool IsStacked(const OptionsText& options, const std::string& family) {
 Status ValuesElsewhere(const std::string& family, const std::string& why) {
   return MakeStatus(EndState::kRefused,
                     "column family '" + family + "': " + why +
-                        ": a clone has RocksDB's own files only, and values "
-                        "are in other ones");
+                        ": values are in other files than RocksDB's own, and "
+                        "a clone has only RocksDB's own files");
 }
 
 }  // namespace

@@ -16,9 +16,9 @@
 namespace sstferry {
 
 // Checks that `directory` has all files of `state`, and that no program other
-// than RocksDB (a stacked BlobDB, Titan) keeps values in files of its own. Such
-// files show in the directory, in the tables' entries in the MANIFEST, or in
-// the OPTIONS.
+// than RocksDB (a stacked BlobDB, Titan) keeps values in files of its own.
+// Finds such a program by its directories in `directory`, by the tables'
+// entries in the MANIFEST, and by the OPTIONS.
 //   kRefused  the database cannot be cloned
 [[nodiscard]] rocksdb::Status CheckClonable(const std::string& directory,
                                             const ManifestState& state,

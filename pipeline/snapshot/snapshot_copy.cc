@@ -382,7 +382,7 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
     notes->push_back(
         "OPTIONS do not say if the source's application has a wal_filter "
         "(RocksDB writes it there since 6.26): the entries of its WALs are "
-        "sent as without one");
+        "sent as if it had none");
   }
   NoteUnknownOptions(facts->options_text, notes);
   return Status::OK();

@@ -43,8 +43,8 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
-// Fails if RocksDB of this process does not replay entries of the WALs. RocksDB
-// itself would report them as damage.
+// Fails if the WALs have entries that this process's RocksDB does not replay.
+// RocksDB itself would report such entries as damage.
 Status CheckReplayed(const WalFacts& facts) {
   Needs needs;
   facts.AddNeeds(&needs);
@@ -59,10 +59,11 @@ Status CheckReplayed(const WalFacts& facts) {
                                "families");
 }
 
-// Fails if entries of the WALs refer to a blob file that is not in the
-// MANIFEST, or may do so. With enable_blob_direct_write (RocksDB 11), RocksDB
-// writes values into such files before a flush. A snapshot does not contain
-// them.
+// Fails if an entry of the WALs refers to a blob file that is not in the
+// MANIFEST. Also fails if an entry cannot be read, because it may have such a
+// reference. With enable_blob_direct_write (RocksDB 11), RocksDB writes values
+// into blob files before a flush adds these files to the MANIFEST. A snapshot
+// does not contain such files.
 Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   for (const uint64_t number : facts.blob_files()) {
     if (number == 0) {

@@ -92,8 +92,8 @@ struct WalContents {
 
 // Reads `wals` in `directory`, whose MANIFEST has the state `state`. The oldest
 // WAL is first. Does not require that this process can replay the WALs.
-//   kRefused       they refer to a blob file that the MANIFEST lacks, or may do
-//                  so.
+//   kRefused       an entry refers to a blob file that the MANIFEST lacks, or
+//                  the entry cannot be read.
 //   kCorrupt       a record that is not a write batch.
 //   kIncompatible  a record of a type that sstferry does not know.
 [[nodiscard]] rocksdb::Status ReadWalContents(

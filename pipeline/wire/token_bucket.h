@@ -12,8 +12,9 @@
 namespace sstferry {
 
 // Number of bytes that one sender takes in one turn from a bucket that several
-// senders share. It is small, so that each of them sends often. Otherwise the
-// peer of a sender that waits would count it as silent.
+// senders share. The number is small, so that each sender sends often.
+// Otherwise, while a sender waits for the others, its peer would count it as
+// silent.
 inline constexpr uint64_t kTurnBytes = 64u << 10;
 
 // Makes threads wait until they may send bytes. A token is the permission to

@@ -222,17 +222,17 @@ struct FollowOptions {
   uint32_t keep_views = 6;
   // Used only if the source is a directory; see ServeOptions::max_held_bytes.
   uint64_t max_held_bytes = 1'000'000'000;
-  // Called by the thread of Run(): after each cut, and about once a second. Not
-  // called while this thread takes a required cut, or waits for the source or
-  // before a retry.
+  // The thread of Run() calls this function after each cut, and about once a
+  // second. The thread does not call it while it takes a required cut, waits
+  // for the source, or waits before a retry.
   std::function<void(const StandbyState&)> on_state;
 };
 
-// Makes a job that follows until it is cancelled. Run() then stores what was
-// received, for which an archive gets 40 s, and returns OK, or why it could not
-// be stored. While the source cannot be reached, or the target's disk has no
-// room for a cut, the job retries without limit. If a view cannot be made, the
-// job logs a warning and tries again.
+// Makes a job that follows until it is cancelled. Run() then stores the data
+// that was received, and returns OK or the reason why the data could not be
+// stored. For an archive, this may take 40 s. While the source cannot be
+// reached, or the target's disk has no room for a cut, the job retries without
+// limit. If a view cannot be made, the job logs a warning and tries again.
 //   kRefused  the source cannot be followed, DIR is not a standby of it, or
 //             DIR.view contains other files or belongs to another account
 //   kBusy     another process follows into DIR, or has the database open that

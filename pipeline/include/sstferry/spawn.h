@@ -38,13 +38,13 @@ struct ProgramStart {
 //   kInternal  the system cannot start it
 [[nodiscard]] rocksdb::Status Spawn(const ProgramStart& start, pid_t* child);
 
-// Wait status of a child that this process has not reaped by the functions
-// below. The application reaps all children, or ignores SIGCHLD. Neither
-// WIFEXITED() nor WIFSIGNALED() holds.
+// The wait status of a child that the functions below could not reap, because
+// the application reaps all children or ignores SIGCHLD. For this value,
+// WIFEXITED() and WIFSIGNALED() are false.
 inline constexpr int kUnknownEnd = -1;
 
-// If the child has ended, reaps it and returns true. *wait_status is then that
-// of waitpid(2), or kUnknownEnd. Does not block.
+// If the child has ended, reaps it and returns true. Then sets *wait_status to
+// the status from waitpid(2), or to kUnknownEnd. Does not block.
 bool ReapChild(pid_t child, int* wait_status);
 // Blocks until the child has ended and returns its wait status, or kUnknownEnd.
 int AwaitChild(pid_t child);

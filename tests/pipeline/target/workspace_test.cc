@@ -544,7 +544,7 @@ TEST_CASE("Workspace keeps both databases of an interrupted swap",
   SECTION("if the new database has lost its record") {
     fs::remove(dir / "target/last_transfer.json");
     const Status status = OpenIt(dir / "target", true);
-    RequireRefused(status, "may be the new database, with all writes");
+    RequireRefused(status, "may be the new database (copied, or");
     REQUIRE(MessageOf(status).find("move the old database back") ==
             std::string::npos);
     REQUIRE(BytesOf(dir / "target/content") == "new");
