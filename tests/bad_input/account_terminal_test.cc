@@ -182,7 +182,8 @@ TEST_CASE("The memory of a process that runs as the account has no secret of "
   if (!IsRoot()) return;
   const World world;
   const std::string seen = world.app + "/seen";
-  // Searches all private, writable memory. Sanitizers map terabytes.
+  // Searches private, writable memory. Skips large ranges, because sanitizers
+  // map terabytes.
   const std::string ssh = world.Ssh(
       "while read -r range rights rest; do\n"
       "  [ \"$rights\" = rw-p ] || continue\n"

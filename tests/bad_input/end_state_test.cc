@@ -148,7 +148,7 @@ TEST_CASE("Both sides of a pull report the same end state",
   SECTION("TOO_SLOW: the source sends next to nothing") {
     bench.serve.max_rate_bytes_per_sec = 100;
     PullOptions options = bench.Options();
-    options.timeouts.stall = milliseconds(3000);  // more than opening takes
+    options.timeouts.stall = milliseconds(3000);  // longer than opening takes
     bench.RequireEnd(RunPull(options), EndState::kTooSlow);
   }
   SECTION("CANCELLED: by the target") {
@@ -169,7 +169,7 @@ TEST_CASE("Both sides of a pull report the same end state",
     bench.serve.max_rate_bytes_per_sec = 200'000;
     PullOptions options = bench.Options();
     options.timeouts.retry = milliseconds(500);
-    // The limit for the first handshake, which would otherwise be `retry`.
+    // Without this, a short `retry` would also limit the first handshake.
     options.timeouts.first_answer = milliseconds(60'000);
     const std::unique_ptr<Operation> pull = MakePull(options);
     Summary summary;

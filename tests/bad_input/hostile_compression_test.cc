@@ -25,7 +25,8 @@ PullOptions PullFromPeer(const HostPort& where, const ScratchDir& dir) {
   PullOptions options = PullFrom(where, dir / "target");
   options.compression = WireCompression::kZstd;
   options.timeouts.connect = milliseconds(60'000);
-  options.timeouts.peer = milliseconds(20'000);  // a flipped length waits so
+  // The target waits this long for the bytes that a wrong length announces.
+  options.timeouts.peer = milliseconds(20'000);
   return options;
 }
 

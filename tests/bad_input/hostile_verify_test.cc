@@ -22,7 +22,7 @@ VerifyOptions VerifyOf(const FakeSource& left, const FakeSource& right) {
   options.left = AddressAt(left.address());
   options.right = AddressAt(right.address());
   options.lanes = 2;
-  options.timeouts.stall = milliseconds(60'000);  // honest ones are silent, too
+  options.timeouts.stall = milliseconds(60'000);  // honest sources pause, too
   return options;
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("A transfer continues during a flood of half-open connections, and "
   // reconnects.
   PullOptions slow = bench.Pull("slow");
   slow.timeouts.retry = milliseconds(60'000);
-  slow.max_rate_bytes_per_sec = 100'000;  // until the flood is over
+  slow.max_rate_bytes_per_sec = 100'000;  // outlasts the flood
   const std::unique_ptr<Operation> pull = MakePull(slow);
   Summary summary;
   auto running = std::async(std::launch::async, [&] {

@@ -513,8 +513,8 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   INFO(pull.err());
   REQUIRE(pull.err().find("CANCELLED") != std::string::npos);
   REQUIRE(OwnerOf(target + ".sstferry") == kOther);
-  // The account may have put any command into its journal, for example with
-  // hooks, which root would run.
+  // The account may have put any command into its journal, for example one with
+  // hooks. Root would run these hooks, so its status must not show the command.
   Process roots_look(Sstferry({"status", target}));
   Process own_look(places.As(kOther, {"status", target}));
   roots_look.Wait();

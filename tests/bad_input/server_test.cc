@@ -61,7 +61,7 @@ TEST_CASE("A server answers unknown protocols with a sentence and continues",
   REQUIRE(bench.server->WaitForLog("handshake with 127.0.0.1"));
 }
 
-// Requires that the server closes the connection, which nobody else does.
+// Requires that the connection ends. Only the server can end it.
 void RequireClosed(Connection* connection) {
   rocksdb::Status status;
   for (size_t got = 1; status.ok() && got > 0;) {
@@ -429,7 +429,7 @@ TEST_CASE("A peer that vanishes silently is dead after its timeout",
   REQUIRE(ExitCodeOf(EndState::kDeadPeer) == 4);
   // The target may learn it later: the source first waits for last messages,
   // then sends an End.
-  REQUIRE(took < milliseconds(60'000));  // the other limits are longer
+  REQUIRE(took < milliseconds(60'000));  // other timeouts are longer
   REQUIRE(std::filesystem::exists(bench.dir / "target.sstferry"));
   REQUIRE_FALSE(std::filesystem::exists(bench.dir / "target"));
 }

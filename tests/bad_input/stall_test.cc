@@ -144,7 +144,7 @@ TEST_CASE("A pull waits for a source that reads while it plans",
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullOf(*source, dir);
   options.timeouts.stall = kStall;
-  options.timeouts.peer = milliseconds(120'000);  // it sends no pings
+  options.timeouts.peer = milliseconds(120'000);  // no pings come
   REQUIRE(EndStateOf(RunPull(options).status) == EndState::kSourceError);
 }
 

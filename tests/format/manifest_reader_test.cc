@@ -471,7 +471,7 @@ TEST_CASE("A blob file counts until it has only garbage and no table, or all "
   REQUIRE(numbers() == Numbers{5, 6, 7, 8});
   REQUIRE_OK(reader.Add(Tag(401, {6, 1, 1, 0}) + Tag(6, {1, 16})));
   REQUIRE(numbers() == Numbers{5, 6, 7, 8});
-  REQUIRE_OK(reader.Add(Tag(6, {1, 26})));  // the last link of 6
+  REQUIRE_OK(reader.Add(Tag(6, {1, 26})));  // had the last link to 6
   REQUIRE(numbers() == Numbers{5, 7, 8});
   REQUIRE_OK(reader.Add(Tag(401, {8, 1, 1, 0})));
   REQUIRE(numbers() == Numbers{5, 7});

@@ -330,7 +330,8 @@ TEST_CASE("WALs report which blob files they refer to", "[format][rocksdb]") {
   REQUIRE(facts.blob_files() == std::set<uint64_t>{0, 99});
 }
 
-TEST_CASE("WALs report the blob files of columns, and what they cannot read",
+TEST_CASE("WalFacts has the blob files of columns, and 0 for unreadable "
+          "entities",
           "[format][rocksdb]") {
   const auto files_of = [](const std::string& entity) {
     WalFacts facts;
@@ -340,10 +341,10 @@ TEST_CASE("WALs report the blob files of columns, and what they cannot read",
   const std::string plain("\x01\x63\x20\x05\x00", 5);
   const std::string entity = test::ReferringEntity(plain);
   REQUIRE(files_of(entity) == std::set<uint64_t>{99});
-  // Version 1 has no references.
+  // An entity of version 1 has no references.
   REQUIRE(files_of(std::string("\x01\x01\x01" "a\x05", 5) + plain).empty());
-  // Damage, a type of column, a kind of reference and a version that RocksDB's
-  // own blob files do not have.
+  // These entities are damaged, or have a type of column, a kind of reference
+  // or a version that RocksDB's own blob files do not need.
   std::string odd_column = entity;
   odd_column[5] = '\x02';
   std::string odd_version = entity;
@@ -356,7 +357,7 @@ TEST_CASE("WALs report the blob files of columns, and what they cannot read",
   }
 }
 
-TEST_CASE("WALs report the release that replays their entries",
+TEST_CASE("WalFacts has the first release that replays all entries",
           "[format][rocksdb]") {
   const auto since = [](const std::string& record) {
     WalFacts facts;

@@ -51,7 +51,8 @@ void RequireBothWays(const JudgedSide& copy, const JudgedSide& origin,
   REQUIRE(Contains(left.reason, "left was pulled from right at sequence 150"));
 }
 
-TEST_CASE("A record names its source, and every set of an archive",
+TEST_CASE("NamesSource() accepts the recorded source, and every set of an "
+          "archive",
           "[pipeline][verdict]") {
   const auto names = [](const std::string& source, const std::string& text) {
     SourceAddress recorded;

@@ -816,8 +816,8 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   jobs = ReadJobStates(host, now);
   is(0, JobKind::kFollow, whole - 7200, 7205);
   REQUIRE(jobs[0].problem.empty());
-  // Data that waits since a time of the future, as when the clock was set back,
-  // is a problem, and does not hide that nothing is heard.
+  // If the clock was set back, data may have been waiting since a time in the
+  // future. This is a problem, and does not hide that the source is not heard.
   deaf.Set(metric::kLogUnput, log, seconds + 3600);
   WriteBytes(dir / "sstferry-a-follow.prom", deaf.Text());
   jobs = ReadJobStates(host, now);

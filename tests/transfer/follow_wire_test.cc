@@ -830,7 +830,8 @@ TEST_CASE("A follower that was away resumes where it was",
       REQUIRE((round.end.cut == CutReason::kNewLife ||
                round.end.more_bytes > 0));
     } while (round.end.cut == CutReason::kNone);
-    // On a busy machine, two rounds may pass before the first answer.
+    // On a busy machine, two rounds may pass before the first answer, which
+    // then already requires the cut.
     REQUIRE((asked > 1 || first_took > std::chrono::milliseconds(6)));
   }
 }
@@ -956,7 +957,7 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   follower->FollowTo(source.sequence());
   follower->request()->wait_millis = kMaxFollowWaitMillis;
   Round round;
-  // On a busy machine, an answer may be too old to say so.
+  // On a busy machine, an answer may be too old to say that the source is open.
   for (int i = 0; i < 20; ++i) {
     source.Put(1);
     REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
@@ -971,7 +972,8 @@ TEST_CASE("A follower that has everything soon learns that the source was "
     REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
   }
   REQUIRE(round.end.source_process == SourceProcess::kClosed);
-  // A source that does not tell it at once waits kMaxFollowWaitMillis.
+  // If the source did not tell at once that it was closed, the answer would
+  // take kMaxFollowWaitMillis.
   REQUIRE(std::chrono::steady_clock::now() - begin <
           std::chrono::milliseconds(kMaxFollowWaitMillis * 9 / 10));
 }

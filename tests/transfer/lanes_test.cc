@@ -40,9 +40,9 @@ class Meter {
     end_ = steady_clock::now();
   }
   const std::vector<uint64_t>& bytes() const { return bytes_; }
-  // Returns bytes per second from the first lane's connection to the last byte,
-  // without the bytes that may be `ahead` of the limit. A thread that runs late
-  // makes it less, never more.
+  // Returns the bytes per second from the first lane's connection to the last
+  // byte. Does not count `ahead` bytes, which the limit may let pass early. A
+  // thread that runs late can only lower the result.
   double Rate(uint64_t ahead) const {
     return static_cast<double>(total_ - ahead) /
            std::chrono::duration<double>(end_ - begin_).count();
@@ -191,8 +191,8 @@ TEST_CASE("A pull is never faster than the rate limit of pull or of serve",
   const bool at_pull = GENERATE(true, false);
   Meter meter;
   PullMetered(dir, "target", at_pull ? kRate : 0, at_pull ? 0 : kRate, &meter);
-  // The bucket's burst, and a chunk of each lane: a lane reads a frame before
-  // it waits.
+  // The limit lets the bucket's burst and a chunk of each lane pass early,
+  // because a lane reads a frame before it waits.
   constexpr uint64_t kAhead = kRate / 10 + 4 * 300'000;
   REQUIRE(meter.Rate(kAhead) > 0);
   REQUIRE(meter.Rate(kAhead) < 1.05 * kRate);

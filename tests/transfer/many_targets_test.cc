@@ -391,7 +391,7 @@ TEST_CASE("A pull that gets no slot ends at its deadline, and not before",
   PullOptions options = full.fleet.Options(0, full.server.address());
   options.deadline = milliseconds(2'000);
   options.timeouts.retry = milliseconds(GENERATE(0, 100));
-  // Otherwise the first handshake must be done within `retry`, or 500 ms.
+  // Without this, a short `retry` would also limit the first handshake.
   options.timeouts.first_answer = milliseconds(60'000);
   const Summary summary = RunPull(options);
   INFO(summary.status.ToString());

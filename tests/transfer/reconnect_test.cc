@@ -144,7 +144,7 @@ TEST_CASE("A pull that was cut is resumed with more lanes",
     options.chunk_bytes = 512u << 10;
     options.lanes = lanes.before;
     options.timeouts.retry = milliseconds(0);
-    options.timeouts.peer = milliseconds(60'000);  // a lost one is not retried
+    options.timeouts.peer = milliseconds(60'000);  // a lost peer is not retried
     relay.CutAfter(Relay::kToClient, cut_at);
     const Summary cut = RunPull(options);
     CAPTURE(cut.status.ToString());
@@ -269,7 +269,7 @@ TEST_CASE("A pull whose source is gone gives up after its retry time, or at "
   PullOptions options = PullOver(relay, dir / "target");
   const bool cancelled = GENERATE(false, true);
   options.timeouts.retry = milliseconds(cancelled ? 60'000 : 1500);
-  // The limit for the first handshake, which would otherwise be `retry`.
+  // Without this, a short `retry` would also limit the first handshake.
   options.timeouts.first_answer = milliseconds(60'000);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
@@ -289,7 +289,7 @@ TEST_CASE("A pull whose source is gone gives up after its retry time, or at "
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) ==
           (cancelled ? EndState::kCancelled : EndState::kDeadPeer));
-  REQUIRE(took < milliseconds(60'000));  // the retry time of the cancelled one
+  REQUIRE(took < milliseconds(60'000));  // `retry` if cancelled
   REQUIRE((cancelled || took >= milliseconds(1400)));
 }
 

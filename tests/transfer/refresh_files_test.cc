@@ -228,7 +228,7 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
                                                nullptr));
       }
       PullOptions stopping = options;
-      if (!records_end) {  // its first record is that of the start
+      if (!records_end) {  // the start is recorded first
         const auto disk = std::make_shared<FaultyFileSystem>();
         disk->FailAt(FileStep::kRename, 2, DiskBroken(),
                      target + "/last_transfer.json");
@@ -268,8 +268,8 @@ TEST_CASE("A part of a clone that took the source's place is not refreshed in "
   ExpectSameEntries(dir / "source", target);
 }
 
-TEST_CASE("A family that the source lacks does not hide that a replica took "
-          "its place",
+TEST_CASE("A new primary is not replaced if it has a family that the old "
+          "source lacks",
           "[transfer][files]") {
   const World world(PullMethod::kIngest);
   Families both = OneFamily(Quiet());
@@ -290,12 +290,12 @@ TEST_CASE("A family that the source lacks does not hide that a replica took "
   PullOptions options = world.Options();
   options.method = PullMethod::kIngest;
   if (GENERATE(false, true)) options.selection.families = {"default"};
-  // Writes to a family that stays are allowed, and an old family hides nothing.
+  // An application may write to a family that the refresh leaves as it is.
   for (int night = 0; night < 2; ++night) {
     OpenDb(world.source, OneFamily(Quiet()))
         .Put(NumberedKey(static_cast<uint64_t>(night)), "new");
     write("made here");
-    // A run that died after its ingestion hides nothing either.
+    // This stays allowed after a run that died after its ingestion.
     REQUIRE_FALSE(StoppedAt("Refresh:AllIngested", options).status.ok());
     if (night == 1) fs::remove_all(world.target + ".sstferry");
     const Ferried refreshed = World::Run(options);
@@ -333,7 +333,8 @@ TEST_CASE("A refresh does not drop a family to which a new primary writes",
   REQUIRE(refused.state() == EndState::kRefused);
   REQUIRE(refused.message().find("is newer than its source") !=
           std::string::npos);
-  // The family is old after a refresh that leaves it, and can be dropped then.
+  // After a refresh that leaves the family as it is, the writes count as old,
+  // and the next refresh may drop the family.
   options.drop_missing = false;
   REQUIRE_OK(World::Run(options).status);
   options.drop_missing = true;
@@ -396,7 +397,8 @@ TEST_CASE("Writes after a failed ingestion are not overwritten",
           "[transfer][files]") {
   const World world(PullMethod::kIngest);
   {
-    // Now the source, which has no writes, has entries to send.
+    // Deletes the entries of the target. Then the source has entries to send,
+    // although nobody wrote to it.
     OpenDb db(world.target, OneFamily(Quiet()));
     db.Compact();
     REQUIRE_OK(

@@ -220,8 +220,8 @@ TEST_CASE("Families that are new at the source are added, and missing ones "
   ExpectSameEntries(dir / "source", dir / "target", expected);
 }
 
-TEST_CASE("A replica of some keys does not grow in an order that is not "
-          "bytewise",
+TEST_CASE("A replica of some keys is not extended without --adopt in a "
+          "reversed order",
           "[transfer][refresh]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions reversed = Quiet();
@@ -248,7 +248,8 @@ TEST_CASE("A replica of some keys does not grow in an order that is not "
   REQUIRE_OK(Refresh(dir / "source", dir / "target", more).status);
   REQUIRE(EntriesOf(dir / "target", families) ==
           EntriesOf(dir / "source", families));
-  // The record then says so: an exchange of less would remove the rest.
+  // The record now has the larger interval. A swap of the smaller one is
+  // refused, because it would remove the rest.
   options.mode = PullMode::kSwap;
   REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
           EndState::kRefused);

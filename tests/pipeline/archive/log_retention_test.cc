@@ -245,8 +245,8 @@ TEST_CASE("The windows of many sets are found by few looks", "[archive]") {
     return true;
   });
   REQUIRE(runs == 2);
-  // The time of a set between two segments that do not follow each other in
-  // time, here 1005, is in no window.
+  // If there is a gap in time between two segments, a set's time in the gap,
+  // here 1005, is in no window.
   world.log.lineages[Id(1)].segments[101].begin_micros = 1008;
   world.log.lineages[Id(1)].segments[100].end_micros = 1002;
   windows = world.log.Windows();

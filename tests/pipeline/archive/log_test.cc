@@ -1190,7 +1190,8 @@ TEST_CASE("A check accepts a set whose log a prune has removed", "[archive]") {
   REQUIRE(EndStateOf(world.Check(nullptr, &check)) == EndState::kCorrupt);
 }
 
-TEST_CASE("A stopped follower that cannot store what it received says so",
+TEST_CASE("A stopped follower that cannot store what it received ends with an "
+          "error",
           "[archive][log]") {
   StandbyWorld source;
   source.Write(30);
@@ -1200,7 +1201,7 @@ TEST_CASE("A stopped follower that cannot store what it received says so",
   follow.pull = source.Options();
   follow.into_archive = true;
   follow.store.where.directory = archive;
-  follow.segment = std::chrono::hours(1);  // only the last put
+  follow.segment = std::chrono::hours(1);  // only the stop puts
   std::atomic<bool> has_set{false};
   std::atomic<uint64_t> received{0};
   follow.on_state = [&](const StandbyState& state) {

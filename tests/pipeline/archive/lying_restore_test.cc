@@ -104,7 +104,7 @@ class Bucket {
     pull.lanes = 2;
     pull.timeouts = TriedOnce(Timeouts());
     pull.timeouts.retry = milliseconds(250);
-    // Otherwise the first handshake must be done within `retry`, or 500 ms.
+    // Without this, a short `retry` would also limit the first handshake.
     pull.timeouts.first_answer = milliseconds(60'000);
     pull.restart = true;
     return RestoreThrough(MakeArchiveOriginOf(Open(server, retry), "latest"),

@@ -186,7 +186,7 @@ TEST_CASE("Checks on every n-th day read all parts of an archive",
       std::set<uint64_t> read;
       for (uint64_t run = 0; run < 1000; ++run) {
         read.insert(PartOfDay(begin + run * step, parts));
-        // Daily checks read each part once in so many days.
+        // Checks on each day read all parts within `parts` days.
         if (step == 1 && run + 1 == parts) REQUIRE(read.size() == parts);
       }
       REQUIRE(read.size() == parts);
@@ -227,8 +227,7 @@ TEST_CASE("A push warns early, and puts no more files than are listed",
   REQUIRE(summary.warnings.size() == 1);
 }
 
-TEST_CASE("A push counts the files that each set has for itself",
-          "[archive]") {
+TEST_CASE("A push counts the objects in parts/", "[archive]") {
   World world;
   const bool is_weak = GENERATE(false, true);
   world.has_weak_tables = is_weak;
@@ -236,7 +235,8 @@ TEST_CASE("A push counts the files that each set has for itself",
   PushSummary summary;
   REQUIRE_OK(world.Push({1, 2, 3}, &summary));
   REQUIRE(summary.reused_files == (is_weak ? 0 : 3));
-  // There are 8 or 2 such files, and the next set adds 4 or 1.
+  // Two pushes put 8 files into parts/ if tables are weak, otherwise 2. The
+  // next push adds 4, or 1.
   const size_t parts = world.Keys(kArchivePartsPrefix).size();
   REQUIRE(parts == (is_weak ? 8 : 2));
   world.max_objects = 11;
@@ -1305,8 +1305,8 @@ TEST_CASE("A set whose objects were moved to where nothing can be read is not "
   REQUIRE_OK(world.CheckAll());
 }
 
-TEST_CASE("A restored object says nothing about other cold ones, and no push "
-          "reuses it",
+TEST_CASE("A restored object does not make other cold objects readable, and "
+          "no push reuses it",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
@@ -1324,7 +1324,7 @@ TEST_CASE("A restored object says nothing about other cold ones, and no push "
   REQUIRE(pushed.reused_files == 0);
 }
 
-TEST_CASE("A lost cold object says nothing about the others", "[archive]") {
+TEST_CASE("Cold objects stay readable if one of them is lost", "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1, 2}));
   const std::string lost = world.KeyOf(1);
@@ -1337,8 +1337,8 @@ TEST_CASE("A lost cold object says nothing about the others", "[archive]") {
   REQUIRE_FALSE(listed.at(world.KeyOf(2)).is_cold);
 }
 
-TEST_CASE("A check that meets a cold object examines the others, and keeps "
-          "what it finds",
+TEST_CASE("A check that finds a cold object examines the others, and stores "
+          "its other findings",
           "[archive]") {
   World world;
   PushSummary set;
@@ -1357,7 +1357,8 @@ TEST_CASE("A check that meets a cold object examines the others, and keeps "
           std::string::npos);
   REQUIRE(summary.is_complete);
   REQUIRE(summary.problems.size() == 2);
-  // Nothing remains of a cold object that the store gives back later.
+  // The check stores nothing about the cold object, because the store may give
+  // it back later.
   const KeyFaults faults = world.Faults();
   REQUIRE(faults.size() == 1);
   REQUIRE(faults.count(wrong) == 1);
@@ -1420,7 +1421,7 @@ TEST_CASE("A prune continues while another one deletes a set", "[archive]") {
   StoppedClient first(&world.server, world.Pruner());
   REQUIRE(first.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
   StoppedClient second(&world.server, world.Pruner());
-  // Has listed the set, and now reads it.
+  // The second prune has listed the set, and now reads it.
   REQUIRE(second.RunUntil(StoreCallKind::kGet, kArchiveDonePrefix));
   REQUIRE(first.RunUntil(StoreCallKind::kDelete, kArchiveSetsPrefix));
   REQUIRE_OK(second.Finish());
@@ -1720,7 +1721,7 @@ TEST_CASE(
           EndState::kCorrupt);
   REQUIRE(summary.read_files == 4);
   options.read_percent = 25;
-  // Four days from a multiple of four on have all parts.
+  // Four days that begin at a multiple of four have all parts.
   constexpr UnixSeconds kFourDays = 4 * 86400;
   world.server.Advance(kFourDays - world.server.now() % kFourDays);
   uint64_t files = 0;

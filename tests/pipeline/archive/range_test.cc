@@ -362,7 +362,7 @@ TEST_CASE("A restored range of a set equals that range of a full restore",
   }
 }
 
-TEST_CASE("A range is refused if an entry may have blobs that are not found",
+TEST_CASE("A restore of a range is refused if an entry may have unknown blobs",
           "[archive][range]") {
   World world;
   {
@@ -430,8 +430,9 @@ TEST_CASE("RocksDB does not read unfetched blocks after a wide range deletion",
   }
 }
 
-// RocksDB splits the range deletions of each table alone: the one from 700 does
-// not end the one from 500, because recovery flushes them into two tables.
+// RocksDB splits overlapping range deletions only within one table. Recovery
+// flushes these two range deletions into two tables, so the one from 700 does
+// not end the one from 500.
 TEST_CASE("RocksDB reads no unfetched blocks after deletions of two WAL tables",
           "[archive][range]") {
   World world;
@@ -445,7 +446,8 @@ TEST_CASE("RocksDB reads no unfetched blocks after deletions of two WAL tables",
     db.Flush();
     CompactTo(&db, "default", 6);
     db.DeleteRange(NumberedKey(500), NumberedKey(3000));
-    // More than the memtable of a snapshot's copy can hold.
+    // Writes more than a memtable of the snapshot's copy can hold, so that
+    // recovery makes two tables.
     for (int i = 9000; i < 9040; ++i) {
       db.Put(NumberedKey(i), RandomBytes(1 << 20, i));
     }
@@ -462,9 +464,9 @@ TEST_CASE("RocksDB reads no unfetched blocks after deletions of two WAL tables",
                   selection.interval)));
 }
 
-// A seek reads a block of each table of level 0, and of the first table of
-// another level that does not end before the key, even if the table begins
-// after the interval.
+// A seek reads a block of each table of level 0. In each other level, it reads
+// a block of the first table that does not end before the key, even if this
+// table begins after the interval.
 TEST_CASE("RocksDB does not read unfetched blocks behind a gap in a level",
           "[archive][range]") {
   const int level = GENERATE(0, 4);

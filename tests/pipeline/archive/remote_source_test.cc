@@ -301,7 +301,7 @@ TEST_CASE("A push over a bad network succeeds, or fails with a reason",
   RequireChecked(&server);
   // A source that does not come back.
   options.timeouts.retry = std::chrono::milliseconds(200);
-  // The limit for Connect(), which would otherwise be `retry`, or 500 ms.
+  // Without this, a short `retry` would also limit Connect().
   options.timeouts.first_answer = std::chrono::milliseconds(60'000);
   RemoteSource source(dialer.get(), options);
   relay.EndWeather();

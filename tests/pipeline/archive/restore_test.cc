@@ -471,8 +471,8 @@ TEST_CASE("Bytes that are wrong once are fetched again", "[archive]") {
   world.RequireRestored();
 }
 
-TEST_CASE("A digest of the bytes of an archive is taken from bytes that are "
-          "read again",
+TEST_CASE("A digest of the bytes of an archive is right after wrong bytes are "
+          "read once",
           "[archive]") {
   World world;
   world.Push();

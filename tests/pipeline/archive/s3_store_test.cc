@@ -119,7 +119,7 @@ FakeAnswer PageNotFound() {
   return answer;
 }
 
-// Returns the page with status 200 of something other than a store.
+// Returns a page with status 200 that does not come from a store.
 FakeAnswer WelcomePage() {
   FakeAnswer answer;
   answer.body = "<html>Welcome</html>";
@@ -852,7 +852,8 @@ TEST_CASE("A list with false entries is not the store's list", "[archive]") {
     INFO(listed.status.ToString());
     CHECK(CodeOf(listed) == StoreCode::kUnreachable);
   }
-  // These are lists of a store, but no list can have these entries.
+  // These answers are lists of a store, but wrong: a token of the next page is
+  // missing, or a key occurs twice.
   for (const std::string& lie :
        {page("", "<IsTruncated>true</IsTruncated>"), page("p/b,p/b")}) {
     INFO(lie);

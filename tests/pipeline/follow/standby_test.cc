@@ -1304,7 +1304,7 @@ TEST_CASE("A stopped follower whose last sync fails does not end with OK",
   FollowUp(world);
   FollowOptions options;
   options.pull = world.Options();
-  options.durable = std::chrono::hours(1);  // only the last sync
+  options.durable = std::chrono::hours(1);  // only the stop syncs
   std::atomic<uint64_t> received{0};
   options.on_state = [&received](const StandbyState& state) {
     received = state.sequence;
@@ -1316,7 +1316,8 @@ TEST_CASE("A stopped follower whose last sync fails does not end with OK",
   REQUIRE(EndStateOf(follower.Stop()) == EndState::kInternal);
 }
 
-TEST_CASE("A promotion that is cancelled while a follower runs says so",
+TEST_CASE("A promotion that is cancelled while a follower runs ends with "
+          "CANCELLED",
           "[follow]") {
   StandbyWorld world;
   world.Write(20);

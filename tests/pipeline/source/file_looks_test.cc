@@ -207,7 +207,8 @@ std::optional<pid_t> LockByChild(int lock, bool keeps) {
   return std::nullopt;
 }
 
-TEST_CASE("A holder that does not have the LOCK open is of another machine",
+TEST_CASE("The holder of a LOCK is on another machine if it has no LOCK open "
+          "here",
           "[snapshot]") {
   const ScratchDir tree;
   {

@@ -148,7 +148,7 @@ TEST_CASE("A rest ends when the observer stops, and with the transfer",
   close ? application.hold_back.Close() : application.hold_back.EndRest();
   passed.get();
   if (close) {
-    // In a rest that goes on, each of these would sleep for a second.
+    // If the rest went on, each call of Pass() would sleep for a second.
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < 60; ++i) {
       HoldBack::Worker(&application.hold_back, nullptr).Pass();
@@ -186,7 +186,7 @@ TEST_CASE("A worker sleeps in proportion to its work, and not to its waits",
             .count());
   }
   const uint64_t held = stages.micros(Stage::kHeldCpu);
-  // A busy machine may make the time between Restart() and Pass() long.
+  // On a busy machine, the time between Restart() and Pass() may be long.
   const uint64_t work = since_restart - std::min(since_restart, held);
   CAPTURE(held, work);
   if (waits) {

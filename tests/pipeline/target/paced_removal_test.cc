@@ -114,7 +114,7 @@ TEST_CASE("Without a rate a deletion does not wait", "[target][removal]") {
       std::chrono::steady_clock::now() - start;
   REQUIRE_FALSE(fs::exists(dir / "old"));
   REQUIRE(cuts == 0);
-  REQUIRE(took.count() < 35);  // 40 at the rate of the other tests
+  REQUIRE(took.count() < 35);  // the other tests' rate takes 40
 }
 
 }  // namespace

@@ -177,7 +177,8 @@ TEST_CASE("This process cannot open a database during a refresh, by any path",
     std::unique_ptr<rocksdb::DB> db;
     first = rocksdb::DB::Open(rocksdb::Options(), path, IntoDb(&db));
     if (first.ok()) return;
-    // RocksDB has closed its descriptor of LOCK, which must release nothing.
+    // The failed open has closed its descriptor of LOCK. This must not release
+    // the refresh's lock.
     second = rocksdb::DB::Open(rocksdb::Options(), path, IntoDb(&db));
   });
   const Summary ended = RunPull(world.options);

@@ -1,4 +1,4 @@
-// The process that a connection through ssh starts.
+// Tests the process that a connection through ssh starts.
 #include "pipeline/wire/ssh_process.h"
 
 #include <csignal>
@@ -19,7 +19,7 @@ TEST_CASE("The end of ssh is noticed even if the kernel reaps children",
   std::optional<int> ended;
   if (started.ok()) {
     ended = process->Wait(std::chrono::seconds(10));
-    // The destructor would wait forever for an end that it cannot notice.
+    // If the end was not noticed, the destructor would wait forever.
     if (!ended.has_value()) (void)process.release();
   }
   process.reset();
