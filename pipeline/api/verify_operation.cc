@@ -139,9 +139,9 @@ class VerifyOperation : public Operation {
   }
 
   // If a local replica has a fault, records it, so that a refresh repairs the
-  // replica. If the replica is equal to its recorded source, removes the fault
-  // that was recorded before the snapshot was taken. Removes recorded damage
-  // only if all bytes of the replica's files were read.
+  // replica. If the replica is equal to its recorded source, removes the record
+  // of its fault, unless the fault was recorded after the snapshot was taken.
+  // Removes recorded damage only if all bytes of the replica's files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {

@@ -282,11 +282,12 @@ Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
 // set, or files that an unfinished push left. Reuses no object that a check or
 // a repair found wrong, or that can be read only for some days.
 //
-// A push compares only names and sizes. So it reuses no object while the
-// findings cannot be read. This costs uploads until the next check, but the set
-// is whole. If the push failed instead, the database would have no new set. If
-// the earlier set has another database id, the identity of a blob file does not
-// prove that the files are equal. Then the push also compares their digests.
+// A push compares only names and sizes. So it reuses no object if it cannot
+// read what checks and repairs have found. It then uploads all files until the
+// next check, but the set is whole. If the push failed instead, the database
+// would have no new set. If the earlier set has another database id, the
+// identity of a blob file does not prove that the files are equal. Then the
+// push also compares their digests.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
   Status read;
