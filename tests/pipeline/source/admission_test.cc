@@ -33,7 +33,8 @@ TEST_CASE("Admission refuses connections beyond its limits, in all and of "
   REQUIRE(admission.Establish(Enter(&admission, "c").id));
   const Entered fifth = Enter(&admission, "d");
   REQUIRE(fifth.id == 0);
-  REQUIRE(fifth.why == "4 connections are open already (serve --max-connections)");
+  REQUIRE(fifth.why ==
+          "4 connections are open already (serve --max-connections)");
   admission.Leave(first.id);
   REQUIRE(admission.connections() == 3);
   REQUIRE(Enter(&admission, "a").id != 0);
