@@ -129,7 +129,8 @@ class LogPaths {
   const ArchiveLog& log_;
   // Maps a lineage to the lineages that continue it.
   std::map<SetId, std::vector<SetId>> continuing_;
-  // For each lineage, maps the first segment of each run to the run's end.
+  // For each lineage, maps the first segment of each series of consecutive
+  // segments to the number after its last segment.
   std::map<SetId, std::map<uint64_t, uint64_t>> ends_;
 };
 

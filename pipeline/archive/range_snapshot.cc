@@ -66,11 +66,11 @@ bool MeetsTable(const KeyInterval& interval, const Comparator* order,
                    UserKeyOf(file.largest));
 }
 
-// Adds to *keys the keys to which an iterator skips. If a range deletion covers
-// a key with an index of at least `first`, the iterator skips to the end of the
-// fragment that contains the key. RocksDB splits the range deletions of a table
-// into fragments, at the bounds of all deletions and at the bounds of the
-// table.
+// Looks at the keys of *keys from index `first` on. If a range deletion covers
+// such a key, a RocksDB iterator that seeks the key continues at the end of the
+// deletion's fragment, and this function adds that end to *keys. RocksDB splits
+// the range deletions of a table into fragments, at the bounds of all deletions
+// and at the bounds of the table.
 void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
              const std::string* largest, size_t first,
              std::vector<std::string>* keys) {

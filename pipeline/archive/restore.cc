@@ -132,7 +132,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (path != nullptr) {
     RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
-  // The OPTIONS file names the RocksDB release of the source's application.
+  // The text contains the RocksDB release of the source's application.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
                            cancelled, &facts->options_text);
 }

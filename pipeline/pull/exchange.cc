@@ -211,7 +211,8 @@ Status Exchange::Swap(const std::function<Status()>& last_check,
     status = failure_->failed() ? failure_->status() : CheckTarget();
   }
   if (status.ok()) {
-    // The application of TARGET_DIR may have written to it during the transfer.
+    // The application that uses TARGET_DIR may have written to it during the
+    // transfer.
     status = CheckSourceNotOlder(rocksdb::FileSystem::Default().get(),
                                  options(), plan_->opened.snapshot_sequence);
   }

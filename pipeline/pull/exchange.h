@@ -46,9 +46,9 @@ class Exchange {
   [[nodiscard]] rocksdb::Status CheckAhead(bool is_plan);
 
   // --- remains of an earlier run ---------------------------------------------
-  // Completes an interrupted exchange of an earlier run, and deletes the rest
-  // of the old database. Called for every kind of target. Keeps a pointer to
-  // the open workspace.
+  // Completes the exchange of two directories that an earlier run began. Then
+  // deletes the files of the old database that the earlier run left. Called for
+  // every kind of target. Keeps a pointer to the open workspace.
   //   kRefused  the earlier run had an after_swap hook, and this run has none
   [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
   // Returns true if before_swap ran for an exchange that did not happen. Valid

@@ -23,7 +23,7 @@ struct ReusedParts {
   // The parts of `linked` with a weak identity. Only a comparison of their
   // bytes proves that they are equal to the source's.
   std::vector<uint32_t> weak;
-  // True if TARGET_DIR is equal to the source, and is not changed.
+  // True if TARGET_DIR already equals the source, so that the pull leaves it.
   bool is_current = false;
 };
 

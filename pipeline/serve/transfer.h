@@ -225,8 +225,9 @@ class Transfer {
   }
   // Sets the first control connection of the transfer.
   void set_control(Channel* control) { connections_.Join(control); }
-  // Sets the identity of the target that opened the transfer. Lanes must have
-  // the same identity. REQUIRES: no lane can connect yet.
+  // Sets the identity of the target that opened the transfer. Its data
+  // connections (lanes) must have the same identity. REQUIRES: the target does
+  // not know the transfer's id yet, so it cannot connect a lane.
   void set_owner(const PeerIdentity* owner) {
     owner_ = owner != nullptr ? *owner : PeerIdentity();
   }

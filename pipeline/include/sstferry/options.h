@@ -113,7 +113,7 @@ enum class OtherFiles {
   // A pull into a new directory, or a swap, copies them. format/other_file.h
   // lists the exceptions.
   kCopy,
-  // Copies none. A swap keeps the files that target_dir has.
+  // Copies no such files. A swap keeps the ones that target_dir has.
   kIgnore,
 };
 

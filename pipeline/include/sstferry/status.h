@@ -120,7 +120,7 @@ struct TargetState {
   // True if a swap has exchanged TARGET_DIR, but its after_swap hook failed or
   // was not called.
   bool awaits_after_swap = false;
-  // True if the pull in `complete` has left its workspace behind.
+  // True if the workspace of the pull that `complete` describes still exists.
   bool has_leftover = false;
   // Three groups, each with the newest directory first: databases that standbys
   // have replaced, data that the sources of standbys have lost, and databases
@@ -201,11 +201,11 @@ class StatusQuery {
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// Makes a query that lists databases in StatusReport::served. For a server, it
-// lists the databases that it serves, in the server's order. For a directory
-// that is a database, it lists this database by the directory's name. For other
-// directories, it lists the databases below them. If `where` has a database
-// name, only this database is listed.
+// Makes a query that writes a list of databases to StatusReport::served. For a
+// server, the list has the databases that it serves, in the server's order. If
+// a directory is a database, the list has only this database, with the name of
+// the directory. For another directory, the list has the databases below it. If
+// `where` has a database name, the list has only this database.
 //   kRefused   the directory is no database, and has no databases below it
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
