@@ -204,12 +204,10 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   if ((separated && !layout_.separated) || (uniform && !layout_.uniform)) {
     return MakeStatus(
         EndState::kRefused,
-        std::string("block: expected a layout that the properties declare, "
-                    "found ") +
+        "block at offset " + std::to_string(file_offset_) +
+            ": expected a layout that the table's properties declare, found " +
             (separated && !layout_.separated ? "values apart from keys"
-                                             : "uniform keys") +
-            ", which they do not declare, block at offset " +
-            std::to_string(file_offset_));
+                                             : "uniform keys"));
   }
   if (layout_.separated && !separated) {
     return Bad("packed count: expected values apart from keys as the "

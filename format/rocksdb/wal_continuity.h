@@ -1,10 +1,10 @@
 // Checks that the records of a database's WALs, in order, have an entry for
 // each sequence number.
 //
-// If no record has a sequence number, something outside the WALs consumed it: a
-// write without a WAL, an ingestion, or a WAL that was created and removed
-// unseen. But not everything outside the WALs leaves such a gap. For example,
-// an ingestion may consume no number.
+// If a sequence number is in no record, something outside the WALs consumed it:
+// a write without a WAL, an ingestion, or a WAL that was created and removed
+// unseen. The reverse does not hold: for example, an ingestion may consume no
+// number, and then leaves no gap.
 //
 // If the source crashes, it loses entries that were written without a WAL and
 // not yet flushed to a table. So this class remembers the numbers that are in
@@ -18,9 +18,9 @@
 //
 // WRITE_PREPARED is refused. Under this policy, a batch consumes one number for
 // all its entries, and ends with a no-op marker (kNoop). Under other policies,
-// a record may also end with a no-op marker: several transactions were written
-// together, and the last one is empty. So how many numbers such a record
-// consumed is certain only after the next record of the same WAL.
+// a record may also end with a no-op marker, if several transactions were
+// written together and the last one is empty. For such a record, only the next
+// record of the same WAL shows how many numbers it consumed.
 #pragma once
 
 #include <cstdint>

@@ -338,9 +338,10 @@ StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
                               ": expected a file, found something else");
 }
 
-// Opens a file on which other accounts cannot set a false time. Prefers the
-// clock file of an earlier call, because a full disk may have no room for a new
-// file.
+// Opens a file for Now(), which writes to it and reads the modification time
+// that the file system sets. The file belongs to this account, so no other
+// account except root can set a false time on it. Prefers the file that an
+// earlier call left, because a full disk may have no room for a new one.
 StoreResult DirectoryStore::OpenClock(Descriptor* file) const {
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {

@@ -169,8 +169,9 @@ Status SetModifiedTime(const std::string& path, uint64_t modified_ns) {
        static_cast<long>(modified_ns % kSecond)}};
   return utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
              ? Status::OK()
-             : MakeStatus(EndState::kInternal, "set the time of " + path +
-                                                   ": " + strerror(errno));
+             : MakeStatus(EndState::kInternal,
+                          "cannot set the modification time of " + path +
+                              ": " + strerror(errno));
 }
 
 Status SyncFile(rocksdb::FileSystem* file_system, const std::string& path) {

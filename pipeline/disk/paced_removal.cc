@@ -54,7 +54,7 @@ class Pace {
     }
     const bool stopped = stop_->WaitFor(
         std::chrono::duration_cast<std::chrono::milliseconds>(next_ - now));
-    return stopped ? MakeStatus(EndState::kCancelled, "deletion was stopped")
+    return stopped ? MakeStatus(EndState::kCancelled, "stopped on request")
                    : Status::OK();
   }
 

@@ -82,8 +82,8 @@ enum class WorkspaceUse {
 
 // The workspace of one TARGET_DIR. The object holds its lock.
 //
-// Errors: messages contain the path; kNoSpace if the disk is full. Threads: one
-//         at a time.
+// Errors: messages contain the path; kNoSpace if the disk is full.
+// Threads: one at a time.
 class Workspace {
  public:
   // Returns the path of the workspace for a TARGET_DIR.

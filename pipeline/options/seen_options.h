@@ -45,8 +45,9 @@ class SeenOptions {
       const std::vector<std::string>& families) const;
 
  private:
-  // Reads newer files. Sets *listed to true if there are newer files in the
-  // directory.
+  // Lists the directory once, and reads the OPTIONS files that are newer than
+  // the last one that was read. Sets *listed to true if the list had such a
+  // file, even if the owner replaced it before it was read.
   [[nodiscard]] rocksdb::Status ReadNewer(bool* listed);
 
   const std::string directory_;

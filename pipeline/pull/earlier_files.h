@@ -14,12 +14,13 @@
 
 namespace sstferry {
 
-// Moves complete tables that an earlier pull received to their link paths in
-// `layout`, then removes `earlier_dir`. That pull wrote `journal`, and
-// `earlier_dir` is its db/. Moves a table if a file in `layout` has the same
-// identity and the table's bytes on the disk match the digests in the journal.
-// Skips files that `layout` already reuses. Sets *numbers to the numbers that
-// the moved files have in `layout`.
+// Takes over the complete tables that an earlier pull received. `journal` is
+// the journal of that pull, and `earlier_dir` has the files of its unfinished
+// database. For each file in `layout` that is not reused yet: if a table in
+// `earlier_dir` has the same identity, and its bytes on the disk match the
+// digests in `journal`, moves the table to layout.LinkPathOf(file). Then
+// removes `earlier_dir`. Sets *numbers to the numbers in `layout` of the files
+// for which a table was moved.
 //   kCancelled  `cancelled` returned true
 [[nodiscard]] rocksdb::Status TakeEarlierFiles(
     const std::string& earlier_dir, const JournalState& journal,

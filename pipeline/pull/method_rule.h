@@ -22,8 +22,8 @@ struct MethodInput {
   // Method that made the replica in TARGET_DIR; nullopt: unknown, or no
   // replica.
   std::optional<PullMethod> replica;
-  // The reason why this pull sends no files by default; empty if there is none.
-  // The user may still ask for files.
+  // Why kAuto does not choose a clone for this pull; empty if it may. Does not
+  // matter if `asked` is a method.
   std::string no_clone;
 };
 

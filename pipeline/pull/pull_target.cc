@@ -61,8 +61,9 @@ Status PullTarget::ReadFault(FoundTarget* found) {
   return status;
 }
 
-// Returns OK for an adoption, which compares all reused files with the
-// source's. It also keeps the adopted directory with its record.
+// Returns OK for an adoption (adopts_old), because it compares all reused files
+// with the source's. An adoption also keeps the old database, in which the
+// record of its fault remains.
 Status PullTarget::CheckNoNewFault() const {
   if (options().adopts_old || !uses_old_files()) {
     return Status::OK();

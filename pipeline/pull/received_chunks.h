@@ -32,8 +32,8 @@ struct ReceivedChunks : LaneCounts {
   std::vector<PartStart> starts;  // by part id
   // Chunks that are recorded and intact, but not in the database yet.
   std::vector<StagedChunk> staged;
-  // Parts that are complete although the journal does not say so. A part with a
-  // delta or a unit has no other chunk.
+  // Units that are complete, although the journal does not record them as done:
+  // a unit is the only chunk of its part. Empty unless this is a clone.
   std::vector<JournalPartDone> ended;
   uint64_t chunks_lost = 0;  // recorded chunks that are missing or damaged
   Totals totals;

@@ -79,7 +79,9 @@ Status OpenUnit::Finish(StagedChunk* chunk) {
                      end.largest.empty();
   if (!empty) {
     return MakeStatus(EndState::kCorrupt,
-                      "unit: expected no entries, found some");
+                      "end of unit of " +
+                          CloneFileName(state_->clone->file_of(part_id_)) +
+                          ": expected no entries or keys, found some");
   }
   std::vector<ByteSpan> checked;
   const bool is_whole = state_->clone->CompleteUnit(

@@ -65,7 +65,8 @@ void NoteBlobColumns(const FileSet& files, const RocksDbRelease& writer,
 Status CheckCloneRequest(const OpenRequest& request) {
   if (request.interval.begin || request.interval.end) {
     return MakeStatus(EndState::kRefused,
-                      "a clone contains all keys of its column families");
+                      "a clone contains all keys of its column families (no "
+                      "--begin, --end)");
   }
   // A verify makes no database, so the request need not include `default`.
   return IsAmong(request.families, rocksdb::kDefaultColumnFamilyName) ||
@@ -73,7 +74,7 @@ Status CheckCloneRequest(const OpenRequest& request) {
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
                           "a clone must contain the column family 'default', "
-                          "which RocksDB cannot drop");
+                          "which RocksDB cannot drop (add --cf default)");
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,

@@ -30,7 +30,8 @@ struct SessionHost {
   FollowAtSource* follow = nullptr;  // null: followers are refused
   // Logs a warning. Limits the number of lines, because a peer can cause them.
   std::function<void(const std::string& line)> log_peer;
-  // Called with each new transfer before it is pinned. May be null.
+  // Called with each new transfer, before it is added to the store and its
+  // snapshot is taken. May be null.
   std::function<void(Transfer*)> on_transfer;
 };
 

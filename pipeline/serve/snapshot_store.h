@@ -113,9 +113,9 @@ class SnapshotStore {
   // Ends every transfer, and informs each target for at most a second.
   // Snapshots with a lease remain on the disk for the next process.
   void Stop();
-  // Blocks until the thread of Start() has ended. After that, the store no
-  // longer calls the functions of the options by itself. REQUIRES: Stop() was
-  // called. Only one thread calls it.
+  // Blocks until the thread of Start() has ended. After that, the store calls
+  // callbacks in ServeOptions, such as `log`, only within calls of its own
+  // functions. REQUIRES: Stop() was called. Only one thread calls Join().
   void Join();
 
  private:

@@ -36,8 +36,8 @@ struct ShownSnapshot {
 // The transfers that have a slot at one server. Times are seconds of the steady
 // clock.
 //
-// Ownership: shares the transfers; borrows the options. Threads:   one at a
-// time.
+// Ownership: shares the transfers; borrows the options.
+// Threads:   one at a time.
 class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
  public:
   explicit TransferPlaces(const ServeOptions* options) : options_(options) {}

@@ -244,7 +244,8 @@ Status TransferPlanner::PlanFamilies() {
     return MakeStatus(EndState::kRefused,
                       "plan: expected at most " + std::to_string(kMaxParts) +
                           " parts, found " +
-                          std::to_string(plan_->parts.size()));
+                          std::to_string(plan_->parts.size()) +
+                          ": name fewer column families (--cf)");
   }
   return status;
 }

@@ -122,8 +122,8 @@ struct SnapshotCounters {
   uint64_t rounds = 0;
   uint64_t wal_files = 0;
   uint64_t wal_bytes_copied = 0;
-  // Number of linked files. Includes files that the MANIFEST no longer needed
-  // in the last round.
+  // Number of files that were linked in any round (snapshot_files.h). Includes
+  // files that the final MANIFEST does not name any more.
   uint64_t files_linked = 0;
   uint64_t live_files = 0;
   uint64_t copy_micros = 0;   // time to link and copy all files

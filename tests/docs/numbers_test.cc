@@ -298,7 +298,7 @@ const std::vector<RuleRow>& RuleRows() {
       {"the source says that its files cannot be a clone", "`ingest`",
        [](MethodInput* input) { input->no_clone = "a clone is refused: X"; },
        PullMethod::kIngest, "auto: a clone is refused: X"},
-      {"an unfinished pull is resumed", "as it was begun",
+      {"an unfinished pull is resumed", "the method with which it began",
        [](MethodInput* input) { input->unfinished = PullMethod::kClone; },
        PullMethod::kClone, "auto: the unfinished pull uses this method"},
       {"the replica is made of chunks", "`ingest`",

@@ -514,9 +514,9 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "delete", Group::kAdvanced,
-             "With --all: rename the replica of a database that SOURCE no "
-             "longer has to NAME.old-TIME, at the second run in a row without "
-             "it. Default: only report it.",
+             "With --all: if SOURCE no longer has a database, rename its "
+             "replica to NAME.old-TIME, at the second run in a row without the "
+             "database. Default: only report it.",
              [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,

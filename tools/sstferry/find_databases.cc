@@ -89,9 +89,9 @@ Status FindDatabases(const std::string& pattern,
   globfree(&matches);
   RETURN_IF_ERROR(looked);
   if (failed != 0 && failed != GLOB_NOMATCH) {
-    return MakeStatus(EndState::kRefused, "path: cannot read what " + pattern +
-                                              " names: " +
-                                              std::strerror(error));
+    return MakeStatus(EndState::kRefused,
+                      "path: cannot read a directory on the way to " +
+                          pattern + ": " + std::strerror(error));
   }
   return !found->empty()
              ? Status::OK()

@@ -284,8 +284,9 @@ using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
 [[nodiscard]] rocksdb::Status MakeTlsDialer(const HostPort& where,
                                             const TlsFiles& files,
                                             std::unique_ptr<Dialer>* dialer);
-// Returns warnings about files that can be used, for example a key that other
-// accounts can read, or a certificate that expires soon.
+// Returns warnings about problems of the files for which TLS does not reject
+// them, for example that other accounts can read a key, or that a certificate
+// expires soon.
 std::vector<std::string> TlsWarnings(const TlsFiles& files);
 // Times at which the certificates in TlsFiles expire, in seconds since 1970. 0:
 // unknown.
