@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/pull/clone_target.h"
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/seed_target.h"
@@ -28,9 +29,8 @@ std::string ValueOf(int i) { return "value" + std::to_string(i * 7); }
 Status MakeDatabase(const std::string& directory) {
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* opened = nullptr;
-  RETURN_IF_ERROR(rocksdb::DB::Open(options, directory, &opened));
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RETURN_IF_ERROR(rocksdb::DB::Open(options, directory, IntoDb(&db)));
   for (int i = 0; i < kKeys; ++i) {
     RETURN_IF_ERROR(db->Put(rocksdb::WriteOptions(), KeyOf(i), ValueOf(i)));
     if (i == kKeys / 2) {
@@ -41,9 +41,9 @@ Status MakeDatabase(const std::string& directory) {
 }
 
 Status CompareReplica(const std::string& directory) {
-  rocksdb::DB* opened = nullptr;
-  RETURN_IF_ERROR(rocksdb::DB::Open(rocksdb::Options(), directory, &opened));
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RETURN_IF_ERROR(rocksdb::DB::Open(rocksdb::Options(), directory,
+                                    IntoDb(&db)));
   for (int i = 0; i < kKeys; ++i) {
     std::string value;
     RETURN_IF_ERROR(db->Get(rocksdb::ReadOptions(), KeyOf(i), &value));
