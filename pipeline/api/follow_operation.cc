@@ -25,6 +25,7 @@
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/start_thread.h"
@@ -91,9 +92,11 @@ class StandbyRounds : public RoundTarget {
     audit_ = std::make_unique<StandbyAudit>(std::move(audit));
   }
   // Opens the standby. If `adopts` is true, the directory may contain another
-  // database, which then becomes a standby.
+  // database, which then becomes a standby; and if it contains a standby, the
+  // source may be another database at the first cut.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
+    takes_any_ = adopts;
     // Before any owner is changed.
     RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));
     FileId standby_record;
@@ -162,8 +165,10 @@ class StandbyRounds : public RoundTarget {
     const TransferId known = damage_id();
     CutRequest cut = request;
     cut.compares = gap().reason == CutReason::kDamage;
+    PullOptions pull = pull_;
+    pull.adopt = pull.adopt || takes_any_;
     const Status status = MakeStandbyCut(
-        pull_, cut, (*endpoint_)->name(), (*endpoint_)->dialer(),
+        pull, cut, (*endpoint_)->name(), (*endpoint_)->dialer(),
         standby_.get(), &slot_, &summary, audit_.get());
     const bool may_be_damaged =
         standby_->gap().reason == CutReason::kDamage ||
@@ -175,6 +180,7 @@ class StandbyRounds : public RoundTarget {
       }
     }
     RETURN_IF_ERROR(status);
+    takes_any_ = false;
     TakeFault(HealthFile());  // the cut has compared all files that it kept
     ConfirmViews(true);  // the cut consists of the source's own files
     audit_->Begin();
@@ -233,8 +239,21 @@ class StandbyRounds : public RoundTarget {
     if (views_ != nullptr) views_->SetConfirmed(is_confirmed);
   }
 
+  // Returns the refusal of a database in DIR. If it was promoted, does not
+  // suggest the command that would make it a standby: it may be the primary.
   Status NeedsAdopt() const {
     const std::string& dir = pull_.target_dir;
+    bool found = false;
+    LastTransfer last;
+    RETURN_IF_ERROR(FindLastTransfer(dir, &found, &last));
+    if (!last.promoted_at.empty()) {
+      return MakeStatus(
+          EndState::kRefused,
+          dir + ": expected a standby or an empty directory, found a database "
+                "that was promoted at " +
+              last.promoted_at +
+              " and may be the primary; nothing was changed");
+    }
     return MakeStatus(
         EndState::kRefused,
         dir + ": expected a standby or an empty directory, found a database; "
@@ -287,6 +306,7 @@ class StandbyRounds : public RoundTarget {
   mutable std::mutex mu_;
   Gap damage_;  // guarded by mu_
   TransferId damage_id_{};  // id of the same fault; guarded by mu_
+  bool takes_any_ = false;  // used by Open(), then only by the present cut
   // Progress of a cut at the last HearCut().
   std::atomic<uint64_t> cut_bytes_{0};
   // Opened before the first cut.

@@ -56,7 +56,8 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   RETURN_IF_ERROR(SetCutOptions(request, standby, audit, &cut));
   BorrowedDialer borrowed(dialer);
   Puller puller(cut, &borrowed, [&](const TargetInputs& inputs) {
-    return std::make_unique<StandbyTarget>(inputs, request, standby);
+    return std::make_unique<StandbyTarget>(inputs, request, options.adopt,
+                                           standby);
   });
   const Status status =
       slot->Set(&puller) ? puller.Run(summary) : CancelledBeforeStart();

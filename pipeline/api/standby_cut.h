@@ -19,6 +19,8 @@ namespace sstferry {
 // function replaces all values in `options` that a cut requires. If `audit` is
 // not null, stops the running audit before the cut, and prepares the next
 // audit. The caller then starts the next audit.
+//   kRefused  the source is another database than that of the standby, and
+//             options.adopt is false
 [[nodiscard]] rocksdb::Status MakeStandbyCut(const PullOptions& options,
                                              const CutRequest& request,
                                              const std::string& source_name,

@@ -20,9 +20,9 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
-  // A source that was created again has a new database id. The standby still
-  // follows it, so the pull must accept the new id. Standby::KeepUnproven()
-  // keeps the data of the old source.
+  // A source that was restored from an older copy may have less than the
+  // standby, which still follows it: Standby::KeepUnproven() keeps what it
+  // lost. StandbyTarget refuses a source that is another database.
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
@@ -55,6 +55,22 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
     return standby->EndCut(event.exchanged);
   };
   return Status::OK();
+}
+
+Status StandbyTarget::BuildFamilies() {
+  const std::string known = standby_->record().source_database_id;
+  const std::string& found = plan().opened.source_database_id;
+  if (standby_->exists() && !takes_any_ && found != known) {
+    return MakeStatus(
+        EndState::kRefused,
+        standby_->dir() + ": expected the database " + known +
+            ", which this standby follows, found the database " + found +
+            " at " + options().source.ToString() +
+            "; the standby stays as it is; follow into another directory, or "
+            "with --adopt, which replaces the standby's data and keeps it "
+            "beside the standby");
+  }
+  return CloneTarget::BuildFamilies();
 }
 
 Status StandbyTarget::NameManifest(const std::string& dir,

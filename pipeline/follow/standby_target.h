@@ -47,12 +47,19 @@ struct CutRequest {
 
 class StandbyTarget : public CloneTarget {
  public:
+  // If `takes_any` is true, the source may be another database than that of the
+  // existing standby.
   StandbyTarget(const TargetInputs& inputs, const CutRequest& request,
-                Standby* standby)
+                bool takes_any, Standby* standby)
       : CloneTarget(inputs,
                     inputs.options->adopts_old ? kAdoptMode : kFollowMode),
         request_(request),
+        takes_any_(takes_any),
         standby_(standby) {}
+
+  // Also checks, before any file is sent, which database the source is.
+  //   kRefused  it is another database than that of the standby
+  [[nodiscard]] rocksdb::Status BuildFamilies() override;
 
  protected:
   [[nodiscard]] rocksdb::Status NameManifest(const std::string& dir,
@@ -60,6 +67,7 @@ class StandbyTarget : public CloneTarget {
 
  private:
   const CutRequest request_;
+  const bool takes_any_;
   Standby* const standby_;
 };
 

@@ -842,6 +842,11 @@ TEST_CASE("A promoted database is not made of its former source again",
     REQUIRE_OK(OpenDb(dir, families)
                    ->Get(rocksdb::ReadOptions(), "written since", &value));
   }
+  const json followed = Ran({"follow", world.source_dir(), dir}, 1);
+  INFO(followed.dump());
+  REQUIRE(followed["status"] == "REFUSED");
+  REQUIRE(MessageIn(followed).find("was promoted at 2") != std::string::npos);
+  REQUIRE(followed["error"]["next"].is_null());
   const std::string status = OutputOf({"status", dir}, 0);
   INFO(status);
   REQUIRE(status.find("\na database, promoted at 2") != std::string::npos);

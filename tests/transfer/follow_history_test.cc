@@ -471,6 +471,7 @@ class FollowedApplication {
         options.target_dir = dir();
         options.lanes = 1;
         options.full_rate = true;  // full speed on a busy machine, too
+        options.adopt = true;  // a source that is made anew is another database
         status = CutStandby(options, {reason}, standby.get());
       }
       std::ofstream(file, std::ios::binary)

@@ -860,7 +860,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            AdoptRow<Follow>(
                Group::kAdvanced,
                "Make the closed database in DIR, such as a former primary, a "
-               "standby, and keep the old one as DIR.sstferry-old-DATE. "
+               "standby, and keep the old one as DIR.sstferry-old-DATE. Of a "
+               "standby: Accept another source database. "
                "ARCHIVE: Accept a database other than that of the newest set. "
                "Not in a config file."),
            Row<Follow>(

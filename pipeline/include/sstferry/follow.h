@@ -198,7 +198,8 @@ struct FollowOptions {
   // Into an archive: the same as ArchiveOptions::adopt. Into DIR: replaces a
   // database in DIR, such as a former primary, by a standby. Files that are
   // equal on both sides are linked, after a comparison of their bytes. The
-  // complete old database is kept next to DIR (see PullOptions::adopts_old).
+  // complete old database is kept next to DIR (see PullOptions::adopts_old). If
+  // DIR is a standby, its source may be another database at the first cut.
   bool adopt = false;
   // Takes a cut when the last cut is older than `cut_every`, or when an
   // application that opens the standby would have to replay more than

@@ -1794,6 +1794,58 @@ void RequireKept(StandbyWorld* world, uint64_t had) {
   REQUIRE(world->RequirePrefix(record.lost_dir) == had);
 }
 
+// Takes a cut of a source that may be another database.
+rocksdb::Status CutOfAny(StandbyWorld* world) {
+  PullOptions options = world->Options();
+  options.adopt = true;
+  return CutStandby(options, {CutReason::kNewLife}, world->standby());
+}
+
+TEST_CASE("A follower takes no cut of another database, except with --adopt",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  const std::string known = world.standby()->record().source_database_id;
+  world.CloseStandby();
+  world.CloseSource();
+  fs::remove_all(world.source_dir());
+  world.OpenSource();
+  std::string id;
+  REQUIRE_OK((*world.source())->GetDbIdentity(id));
+  REQUIRE(id != known);
+  // The other database may also have more sequence numbers.
+  const int writes = GENERATE(1, 1000);
+  for (int i = 0; i < writes; ++i) world.source()->Put("new", "value");
+  FollowOptions options;
+  options.pull = world.Options();
+  {
+    RunningFollower follower(options);
+    REQUIRE(follower.AwaitEnd());
+    const rocksdb::Status ended = follower.Stop();
+    INFO(ended.ToString());
+    REQUIRE(EndStateOf(ended) == EndState::kRefused);
+    REQUIRE(MessageOf(ended).find(known) != std::string::npos);
+    REQUIRE(MessageOf(ended).find(id) != std::string::npos);
+  }
+  REQUIRE_OK(world.Open());
+  REQUIRE(world.standby()->received().last_sequence == had);
+  REQUIRE(world.standby()->record().source_database_id == known);
+  REQUIRE(world.standby()->record().lost_dir.empty());
+  world.CloseStandby();
+  options.adopt = true;
+  RunningFollower adopts(options);
+  REQUIRE(AwaitThat([&] {
+    return IsStandby(world.dir()) && !StateOf(world.dir()).lost_dir.empty();
+  }));
+  REQUIRE_OK(adopts.Stop());
+  REQUIRE_OK(world.Open());
+  REQUIRE(world.standby()->record().source_database_id == id);
+  RequireKept(&world, had);
+}
+
 TEST_CASE("A source that returns without what the last cut had leaves the "
           "standby as a database",
           "[follow]") {
@@ -1843,7 +1895,8 @@ TEST_CASE("A source that returns without what the last cut had leaves the "
     world.OpenSource();
   }
   const uint64_t now = world.sequence();
-  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  REQUIRE_OK(what.starts_with("restored") ? world.Cut(CutReason::kNewLife)
+                                          : CutOfAny(&world));
   RequireKept(&world, had);
   if (what == "restored" || what.starts_with("made anew")) {
     REQUIRE(world.standby()->record().lost_sequences == had - common);
@@ -1880,7 +1933,7 @@ TEST_CASE("A cut completes the directory of lost records that an earlier one "
   fs::remove(record.lost_dir + "/CURRENT");
   fs::remove(PathsWith(record.lost_dir, ".sst").front());
   REQUIRE_OK(world.Open());
-  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  REQUIRE_OK(CutOfAny(&world));
   TEST_SetFaultHook(nullptr);
   REQUIRE(tries == 2);
   REQUIRE(world.standby()->record().lost_dir == record.lost_dir);
