@@ -15,6 +15,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// Returns the absolute path of a path below the working directory.
+std::string Here(const std::string& path) {
+  return (std::filesystem::current_path() / path).string();
+}
+
 // A config file in a new directory. The destructor removes both.
 class ConfigFile {
  public:
@@ -336,7 +341,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
 TEST_CASE("An operand after -- may begin with a dash", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull, {"--", "-source", "-target"}, &pull));
-  REQUIRE(pull.options.source.directory == "-source");
+  REQUIRE(pull.options.source.directory == Here("-source"));
   REQUIRE(pull.options.target_dir == "-target");
 }
 
@@ -609,7 +614,7 @@ TEST_CASE("Plan's help lists only options it uses, but plan takes all options",
   REQUIRE(plan.summary_only);
   REQUIRE_OK(ParsePlan({"refresh", "s", "t", "--drop-missing"}, &plan));
   REQUIRE(plan.options.mode == PullMode::kRefresh);
-  REQUIRE(plan.options.source.directory == "s");
+  REQUIRE(plan.options.source.directory == Here("s"));
   REQUIRE(plan.options.drop_missing);
   REQUIRE_OK(ParsePlan({"swap", "s", "t", "--after-swap", "a"}, &plan));
   REQUIRE(plan.options.mode == PullMode::kSwap);
@@ -617,7 +622,23 @@ TEST_CASE("Plan's help lists only options it uses, but plan takes all options",
               .find("--drop-missing: needs sstferry refresh") == 0);
   // A source directory that is named swap.
   REQUIRE_OK(ParsePlan({"./swap", "t"}, &plan));
-  REQUIRE(plan.options.source.directory == "./swap");
+  REQUIRE(plan.options.source.directory == Here("swap"));
+}
+
+TEST_CASE("A relative source is kept as an absolute path", "[tools]") {
+  PullArguments pull;
+  for (const char* text : {"a/b", "./a/b", "a//b/", "a/./b"}) {
+    INFO(text);
+    REQUIRE_OK(ParsePull(PullMode::kPull, {text, "/t"}, &pull));
+    REQUIRE(pull.options.source.directory == Here("a/b"));
+  }
+  // A link may stand before the dots.
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"a/../b", "/t"}, &pull));
+  REQUIRE(pull.options.source.directory == Here("a/../b"));
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"/a/../b/", "/t"}, &pull));
+  REQUIRE(pull.options.source.directory == "/a/../b/");
+  REQUIRE_OK(ParsePull(PullMode::kPull, {"db1:/a", "/t"}, &pull));
+  REQUIRE(pull.options.source.directory == "/a");
 }
 
 TEST_CASE("Plan needs neither a target nor a database name", "[tools]") {

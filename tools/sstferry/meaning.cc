@@ -221,6 +221,21 @@ Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
              : Status::OK();
 }
 
+// Returns the absolute form of a relative path. Keeps "..", which behind a
+// symbolic link does not lead back to the directory that has the link.
+std::string AbsolutePath(const std::string& text) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::absolute(text, error);
+  if (error || std::filesystem::path(text).is_absolute() ||
+      std::find(full.begin(), full.end(), std::filesystem::path("..")) !=
+          full.end()) {
+    return error ? text : full.string();
+  }
+  const std::filesystem::path normal = full.lexically_normal();
+  return normal.has_filename() ? normal.string()
+                               : normal.parent_path().string();
+}
+
 Status ReadAddress(const OptionTexts& texts, const std::string& operand,
                    bool name_needed, SourceAddress* out) {
   if (!texts.Has(operand)) {
@@ -243,6 +258,11 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
                  Printable(address).c_str());
   }
   const Status status = ParseSourceAddress(address, out);
+  if (status.ok() && out->is_directory()) {
+    // Records and offered commands contain the address, and are read in other
+    // working directories.
+    out->directory = AbsolutePath(out->directory);
+  }
   if (status.ok() && name_needed && !out->is_directory() &&
       !out->is_archive() && out->name.empty()) {
     return Wrong(operand,

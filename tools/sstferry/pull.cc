@@ -20,7 +20,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 namespace sstferry {
 std::string MethodLine(const Summary& summary) {
@@ -251,11 +253,34 @@ class PullWithoutLeftCommand : public Operation {
   const std::unique_ptr<Operation> pull_;
 };
 
-// Returns the complete command line. Quotes words that need quotes, which may
-// not be the quotes that the operator typed.
+// Returns true if a word of the command line names SOURCE or TARGET_DIR by a
+// relative path. May also return true if the config file names SOURCE.
+bool IsRelative(const PullOptions& options,
+                const std::vector<std::string>& arguments) {
+  const SourceAddress& source = options.source;
+  const std::string local = source.is_archive()     ? source.archive->directory
+                            : source.is_directory() ? source.directory
+                                                    : "";
+  return !options.target_dir.starts_with('/') ||
+         std::none_of(arguments.begin(), arguments.end(),
+                      [&local](const std::string& word) {
+                        return word.starts_with(local);
+                      });
+}
+
+// Returns the complete command line, which works in any working directory.
+// Quotes words that need quotes, which may not be the quotes that the operator
+// typed.
 std::string CommandLine(const std::string& command,
-                        const std::vector<std::string>& arguments) {
-  std::string line = ShellWord(program_invocation_name) + " " + command;
+                        const std::vector<std::string>& arguments,
+                        const PullOptions& options) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  std::string line =
+      IsRelative(options, arguments) && !here.empty()
+          ? "cd " + ShellWord(here) + " && "
+          : "";
+  line += ShellWord(program_invocation_name) + " " + command;
   for (const std::string& argument : arguments) {
     line += " " + ShellWord(argument);
   }
@@ -368,7 +393,8 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
     return ReportUsage(PullModeName(mode), usage);
   }
   HoldReloadSignal();
-  pull.options.command_line = CommandLine(PullModeName(mode), arguments);
+  pull.options.command_line =
+      CommandLine(PullModeName(mode), arguments, pull.options);
   // With --all, TARGET_DIR contains the replicas. AccountOfTarget() must then
   // consider the owner of TARGET_DIR, who can rename replicas.
   const std::optional<uint32_t> account = AccountOfTarget(
