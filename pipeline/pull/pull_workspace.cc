@@ -116,7 +116,8 @@ Status PullWorkspace::JudgeUnfinished() {
   }
   if (options().restart) {
     DropUnfinished("discarded the unfinished pull " +
-                   ToHex(head.transfer_id) + ", as --restart asks");
+                   ToHex(head.transfer_id) + " of " + head.source +
+                   ", as --restart asks");
     return Status::OK();
   }
   // Start over: the journal must say that the result becomes a standby, so that

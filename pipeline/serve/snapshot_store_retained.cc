@@ -88,7 +88,11 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
   if (!removed.empty()) {
     Log(LogLevel::kInfo, "removed " + removed + ": its target starts over");
   }
-  return found ? what + note : what + " is no longer retained here";
+  // The transfer may have had another source, which still retains it.
+  return found ? what + note
+               : what + " was not found here; it may stay retained at the "
+                        "source of that transfer (sstferry release "
+                        "SOURCE_DIR " + ToHex(id) + ")";
 }
 
 void SnapshotStore::HonourReleases() {

@@ -380,6 +380,8 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
   REQUIRE(NotesMention(summary, "discarded the unfinished pull"));
+  REQUIRE(NotesMention(summary, " of " + options.source.ToString() +
+                                    ", as --restart asks"));
   REQUIRE(NotesMention(summary, " was released"));
   // The source removes the pull's snapshot once it notices the pull's end.
   const auto keeps_any = [&dir] {
