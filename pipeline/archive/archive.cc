@@ -297,7 +297,7 @@ Status Archive::ReadSet(const FoundSet& found,
     return Status::OK();  // a prune is removing the set
   }
   const std::string key = SetKey(found.name);
-  RETURN_IF_ERROR(ReadObject(
+  const Status read = ReadObject(
       key, kMaxSetBytes,
       [&](const std::string& bytes) {
         return found.is_done && done.set != DigestOf(bytes)
@@ -309,10 +309,10 @@ Status Archive::ReadSet(const FoundSet& found,
                          DecodeArchiveSet(bytes, found.name, &set->emplace()),
                          EndState::kCorrupt, store_->Describe(key));
       },
-      &is_there));
-  if (!is_there) {
+      &is_there);
+  if (!read.ok() || !is_there) {
     set->reset();
-    return Status::OK();
+    return read;
   }
   return key_ == nullptr
              ? Status::OK()

@@ -15,6 +15,7 @@
 
 #include "format/archive.h"
 #include "format/archive_set.h"
+#include "format/end_state.h"
 #include "pipeline/archive/store.h"
 #include "rocksdb/status.h"
 #include "sstferry/archive.h"
@@ -201,8 +202,18 @@ class Archive {
   // Reads the record of a set. If the record is missing, returns OK and leaves
   // *set unset. For a committed set, compares the record with the digest in
   // done/SET. Without a key, the unit digests of a sealed set stay encrypted.
+  // If the archive's key did not seal the set, IsForeign() returns true for the
+  // result, and *set has the record as it was read.
+  //   kCorrupt  the record is damaged, or was changed after it was sealed
+  //   kRefused  the record is not sealed with the archive's key
   [[nodiscard]] rocksdb::Status ReadSet(const FoundSet& found,
                                         std::optional<ArchiveSet>* set) const;
+  // Returns true if ReadSet() returned `read` and *set because the set is not
+  // sealed with the archive's key. Such a set is not damaged.
+  static bool IsForeign(const rocksdb::Status& read,
+                        const std::optional<ArchiveSet>& set) {
+    return EndStateOf(read) == EndState::kRefused && set.has_value();
+  }
   // Returns kRefused if the set is sealed and there is no key.
   [[nodiscard]] rocksdb::Status CheckReadable(const ArchiveSet& set) const;
   // Passes the bytes [offset, offset + bytes) of a file of the set to `sink`,

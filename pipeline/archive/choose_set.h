@@ -15,7 +15,9 @@ namespace sstferry {
 // the store's clock. If several pushes began in the same second, chooses the
 // set with the greatest RocksDB sequence number. If these numbers are equal,
 // too, chooses the set with the greatest name.
-//   kRefused  there is no such set: the message names the newest set
+//   kRefused  there is no such set: the message names the newest set. Or the
+//             set is not sealed with the archive's key, or such a set is newer
+//             than a set with the label `which`
 //   kCorrupt  the record of the set is damaged. Or `which` is a label, and the
 //             record of a newer set, which may have this label, is damaged. An
 //             older set would have older data without notice, so it is not used

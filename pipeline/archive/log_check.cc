@@ -148,10 +148,14 @@ Status CheckLog(const Archive& archive,
     if (lineage.is_damaged && !is_pruned) {
       problems.insert(lineage.problem);
     }
+    // No set is sealed with the archive's key, and neither is this log. It is
+    // not damaged.
+    const bool is_foreign = log.sets.empty() && !lineage.problem.empty() &&
+                            !lineage.is_damaged;
     for (const auto& [number, key] : lineage.segments) {
       ++summary->segments;
       summary->orphans += used.count(key) == 0 ? 1 : 0;
-      if (!reads(LogKeyText(key))) {
+      if (is_foreign || !reads(LogKeyText(key))) {
         continue;
       }
       if (cancelled && cancelled()) {

@@ -281,7 +281,8 @@ Status ReadLog(const Archive& archive, ArchiveLog* log,
       continue;
     }
     const Status status = archive.ReadSet(each, &set);
-    if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
+    if (!status.ok() && !Archive::IsForeign(status, set) &&
+        EndStateOf(status) != EndState::kCorrupt) {
       return status;
     }
     if (status.ok() && set.has_value() && set->log.segment != 0) {

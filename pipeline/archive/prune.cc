@@ -210,7 +210,8 @@ Status Pruner::ReadInUse(InUse* use) const {
     use->names.emplace(found.name.id, found.name);
     std::optional<ArchiveSet> set;
     const Status read = archive_.ReadSet(found, &set);
-    if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+    if (!read.ok() && !Archive::IsForeign(read, set) &&
+        EndStateOf(read) != EndState::kCorrupt) {
       return read;
     }
     if (read.ok() && !set.has_value()) {

@@ -219,12 +219,16 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
       std::optional<ArchiveSet> set;
       const Status status =
           found->is_done ? archive_.ReadSet(*found, &set) : Status::OK();
-      if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
+      const bool is_foreign = Archive::IsForeign(status, set);
+      if (!status.ok() && !is_foreign &&
+          EndStateOf(status) != EndState::kCorrupt) {
         return status;
       }
       if (!status.ok()) {
-        summary_->notes.push_back("a set is damaged, so its files are not "
-                                  "reused: " + MessageOf(status));
+        summary_->notes.push_back(
+            std::string(is_foreign ? "a set is not sealed with this key"
+                                   : "a set is damaged") +
+            ", so its files are not reused: " + MessageOf(status));
       } else if (set.has_value()) {
         repaired.Add(set->name, set->repairs);
         same.push_back(*std::move(set));
@@ -481,7 +485,8 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   const uint64_t ahead = newest.name.seconds - now;
   std::optional<ArchiveSet> record;
   const Status read = archive_.ReadSet(newest, &record);
-  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+  if (!read.ok() && !Archive::IsForeign(read, record) &&
+      EndStateOf(read) != EndState::kCorrupt) {
     return read;
   }
   const std::string what = SetOfTheFuture(

@@ -281,8 +281,6 @@ class Repairer {
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
-  [[nodiscard]] Status FindUnreadable(const FoundSet& found, const Status& read,
-                                      bool* is_unreadable) const;
   [[nodiscard]] Status CheckStopped() const {
     return options_.cancelled && options_.cancelled()
                ? MakeStatus(EndState::kCancelled, "repair: stopped on request")
@@ -504,26 +502,6 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   return status;
 }
 
-// Finds out if the record of a set is damaged. The record is not damaged if it
-// is not sealed, or sealed with another key. Then no message may tell the
-// operator to remove the set.
-Status Repairer::FindUnreadable(const FoundSet& found, const Status& read,
-                                bool* is_unreadable) const {
-  if (EndStateOf(read) != EndState::kCorrupt) {
-    return read;
-  }
-  std::optional<ArchiveSet> set;
-  const Status without_key = Archive(archive_.store()).ReadSet(found, &set);
-  if (!without_key.ok() && EndStateOf(without_key) != EndState::kCorrupt) {
-    return without_key;
-  }
-  *is_unreadable =
-      !without_key.ok() ||
-      (archive_.key() != nullptr && set.has_value() && set->is_sealed &&
-       set->key_id == archive_.key()->id());
-  return Status::OK();
-}
-
 Status Repairer::Run() {
   ArchiveHead head;
   RETURN_IF_ERROR(archive_.ReadHead(&head));
@@ -540,15 +518,14 @@ Status Repairer::Run() {
     }
     std::optional<ArchiveSet> set;
     const Status read = archive_.ReadSet(*found, &set);
-    bool is_unreadable = false;
-    if (!read.ok()) {
-      RETURN_IF_ERROR(FindUnreadable(*found, read, &is_unreadable));
-    }
-    if (is_unreadable) {
+    // No message may tell the operator to remove a set that only has another
+    // key.
+    const bool is_foreign = Archive::IsForeign(read, set);
+    if (EndStateOf(read) == EndState::kCorrupt) {
       RepairedSet& damaged = unreadable.emplace_back();
       damaged.name = found->name;
       damaged.problem = MessageOf(read);
-    } else if (is_named) {
+    } else if (is_named || !is_foreign) {
       RETURN_IF_ERROR(read);
     }
     if (!read.ok() || !set.has_value()) {

@@ -323,7 +323,7 @@ void SealKey::Seal(ArchiveSet* set) const {
 
 Status SealKey::Unseal(ArchiveSet* set) const {
   if (!set->is_sealed || set->key_id != id_) {
-    return MakeStatus(EndState::kCorrupt,
+    return MakeStatus(EndState::kRefused,
                       std::string("expected a set that is sealed with the key "
                                   "of --key-file, found one that is ") +
                           (set->is_sealed ? "sealed with another key"

@@ -47,7 +47,8 @@ class SealKey {
   void Seal(ArchiveSet* set) const;
   // Reverses Seal(): checks the record, and decrypts its unit digests, which
   // are those of the plain files.
-  //   kCorrupt  the record is not sealed with this key, or was changed
+  //   kRefused  the record is not sealed with this key
+  //   kCorrupt  the record was changed after it was sealed
   [[nodiscard]] rocksdb::Status Unseal(ArchiveSet* set) const;
   // Seals a segment of a log. Replaces *payload by the encrypted payload, and
   // completes *head. REQUIRES: *head is complete except for the digest of the

@@ -719,7 +719,7 @@ TEST_CASE("A sealed set is restored with its key and refused without it",
   REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
   Archive({"push", dir / "source", archive, "--label", "open"});
   REQUIRE(Run({"pull", archive + "@open", dir / "other", "--key-file", key},
-              1)["status"] == "CORRUPT");
+              1)["status"] == "REFUSED");
 }
 
 TEST_CASE("A pull with --if-absent does not change an existing database",

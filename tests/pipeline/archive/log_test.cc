@@ -871,8 +871,9 @@ TEST_CASE("A sealed log is read with its key, and shows no data without it",
   }
   SealKey::Bytes bytes{};
   const SealKey another(bytes);
-  REQUIRE(EndStateOf(world.Check(&another, &summary)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.Check(&another, &summary)) == EndState::kRefused);
   REQUIRE(summary.log.windows.empty());
+  REQUIRE(summary.log.problems.empty());
   const std::shared_ptr<SealKey> key = std::exchange(world.key, nullptr);
   REQUIRE(world.Restore(LogTimeText(windows[0].end_micros), "restored")
               .state() == EndState::kRefused);

@@ -213,22 +213,24 @@ TEST_CASE("A sealed record is accepted only with its key and without changes",
   REQUIRE_OK(key.Unseal(&opened));
   REQUIRE(opened.files == plain.files);
 
+  EndState expected = EndState::kRefused;  // not damaged
   const auto refuse = [&](const std::function<void(ArchiveSet*)>& change) {
     ArchiveSet changed = set;
     change(&changed);
-    REQUIRE(EndStateOf(key.Unseal(&changed)) == EndState::kCorrupt);
+    REQUIRE(EndStateOf(key.Unseal(&changed)) == expected);
   };
   refuse([](ArchiveSet* bad) { bad->is_sealed = false; });
   refuse([](ArchiveSet* bad) { bad->key_id[0] ^= 1; });
+  refuse([](ArchiveSet* bad) { *bad = ArchiveSet(); });
+  expected = EndState::kCorrupt;
   refuse([](ArchiveSet* bad) { bad->seal[31] ^= 1; });
   refuse([](ArchiveSet* bad) { bad->label = "another"; });
   refuse([](ArchiveSet* bad) { bad->name.seconds += 1; });
   refuse([](ArchiveSet* bad) { bad->files[0].units[1].low ^= 1; });
   refuse([](ArchiveSet* bad) { bad->files[0].salt[3] ^= 1; });
   refuse([](ArchiveSet* bad) { std::swap(bad->files[0], bad->files[1]); });
-  refuse([](ArchiveSet* bad) { *bad = ArchiveSet(); });
   ArchiveSet other = set;
-  REQUIRE(EndStateOf(KeyOf(2).Unseal(&other)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(KeyOf(2).Unseal(&other)) == EndState::kRefused);
 }
 
 TEST_CASE("A key file is accepted only if no other account can read it",
@@ -319,6 +321,12 @@ TEST_CASE("A sealed set can be checked with and without its key",
   // Sealed files are not reused by a push with another key or without one.
   REQUIRE_OK(archive.Push({1, 2, 3}, &other, &summary));
   REQUIRE(summary.reused_files == 0);
+  // Nor are they called damaged.
+  REQUIRE_FALSE(summary.notes.empty());
+  for (const std::string& note : summary.notes) {
+    INFO(note);
+    REQUIRE(note.find("damaged") == std::string::npos);
+  }
   REQUIRE_OK(archive.Push({1, 2, 3}, nullptr, &summary));
   REQUIRE(summary.reused_files == 0);
   REQUIRE_OK(archive.Check(nullptr, &checked));
@@ -376,7 +384,9 @@ TEST_CASE("Files of a sealed set are read only with its key",
   REQUIRE_OK(archive.Push({1}, nullptr, &summary));
   const FoundSet unsealed{summary.name, 0, true};
   REQUIRE_OK(locked.ReadSet(unsealed, &set));
-  REQUIRE(EndStateOf(opened.ReadSet(unsealed, &set)) == EndState::kCorrupt);
+  const Status refused = opened.ReadSet(unsealed, &set);
+  REQUIRE(EndStateOf(refused) == EndState::kRefused);
+  REQUIRE(Archive::IsForeign(refused, set));
 }
 
 TEST_CASE("Files of a sealed push that crashed are reused by the next push, "
