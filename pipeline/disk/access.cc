@@ -133,7 +133,9 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
       EndState::kRefused,
       "target " + target + ": user " + std::to_string(geteuid()) +
           " may not create " + files + "; run the command as root or as " +
-          (has_owner ? "that owner" : "a member of that group") + what_to_do);
+          (has_owner && access.owner != geteuid() ? "that owner"
+                                                  : "a member of that group") +
+          what_to_do);
 }
 
 // A lock of AccessFileSystem on a LOCK file.
@@ -318,7 +320,7 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
                           "; --permissions sets others");
   }
   return CheckMayGive(target, ParentOf(target), *access,
-                      ", or name another owner with --owner");
+                      ", or name others with --owner (pull, refresh, swap)");
 }
 
 bool HasAskedAccess(const PullOptions& options) {
