@@ -287,10 +287,12 @@ std::string BeginOf(const std::string& name, size_t most_bytes) {
   return name.substr(0, bytes);
 }
 
-Status CannotCreate(const std::string& path, int error) {
+// Returns the error of a failed creation. `what` is followed by `path`.
+Status CannotCreate(const std::string& path, int error,
+                    const char* what =
+                        "cannot make the snapshot's private directory") {
   const Status status =
-      ErrnoStatus(EndState::kSourceError,
-                  "cannot make the snapshot's private directory", path, error);
+      ErrnoStatus(EndState::kSourceError, what, path, error);
   if (EndStateOf(status) == EndState::kNoSpace) {
     return status;
   }
@@ -307,8 +309,10 @@ Status CannotCreate(const std::string& path, int error) {
 
 Status PrivateDir::CheckParent(const std::string& parent) {
   const std::string path = parent + "/";
-  return access(path.c_str(), W_OK | X_OK) == 0 ? Status::OK()
-                                                : CannotCreate(path, errno);
+  return access(path.c_str(), W_OK | X_OK) == 0
+             ? Status::OK()
+             : CannotCreate(parent, errno,
+                            "cannot make the snapshot's private directory in");
 }
 
 Status PrivateDir::Create(const std::string& parent, const std::string& name,
