@@ -25,6 +25,7 @@
 #include "format/archive.h"
 #include "format/limits.h"
 #include "format/printable.h"
+#include "format/quantity.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
 #include "pipeline/api/operation_parts.h"
@@ -840,10 +841,12 @@ class FleetOperation : public Fleet {
     return first == nullptr
                ? Status::OK()
                : MakeStatus(EndStateOf(first->summary.status),
-                            std::to_string(failed) + " of " +
-                                std::to_string(report_.members.size()) +
-                                " databases failed, such "
-                                "as " + first->name + ": " +
+                            FormatNumber(failed) + " of " +
+                                FormatCount(report_.members.size(),
+                                            "database") +
+                                (failed == 1 ? " failed: "
+                                             : " failed, such as ") +
+                                first->name + ": " +
                                 MessageOf(first->summary.status));
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/quantity.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_place.h"
 
@@ -184,8 +185,8 @@ void ServedDatabases::LogChanges(const ServedSet& next) {
   if (set_ == nullptr) {
     if (!options_->tree.directory.empty()) {
       Log(LogLevel::kInfo,
-          "serves " + std::to_string(next.databases.size()) +
-              " databases, including those below " +
+          "serves " + FormatCount(next.databases.size(), "database") +
+              ", including those below " +
               options_->tree.directory);
     }
     return;
