@@ -153,6 +153,9 @@ class DirectoryStore : public ObjectStore {
 
  private:
   StoreResult Begin(const std::string& key) const;
+  // Checks that the address still leads to the directory that this client has
+  // open. If it does not, or cannot be looked up, returns kMoved.
+  StoreResult CheckPlace() const;
   // Opens the directory that contains the file of a key. If `make`, creates
   // missing directories.
   StoreResult OpenParent(const std::string& key, bool make,
@@ -244,6 +247,31 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                          : StoreError(StoreCode::kInternal,
                                       "not a valid key of a "
                                       "store: " + Printable(key));
+}
+
+StoreResult DirectoryStore::CheckPlace() const {
+  struct stat own = {};
+  struct stat found = {};
+  // Follows symbolic links in the address, like OpenDirectoryStore().
+  const bool is_known = fstat(root_.get(), &own) == 0 &&
+                        fstatat(AT_FDCWD, place_.c_str(), &found, 0) == 0;
+  const int error = is_known ? 0 : errno;
+  if (is_known && own.st_dev == found.st_dev && own.st_ino == found.st_ino) {
+    return {};
+  }
+  const StoreCode code = is_known ? StoreCode::kMoved : CodeOfErrno(error);
+  return {StoreCode::kMoved,
+          StoreError(code,
+                     place_ + ": expected the directory that was there when "
+                              "this command began, found " +
+                         (is_known ? std::string("another one")
+                                   : std::string("none: ") +
+                                         std::strerror(error)) +
+                         "; it may have been moved, unmounted or replaced. "
+                         "Make it available again, or make a new archive with "
+                         "`sstferry archive init " + place_ +
+                         "`; then start this command again")
+              .status};
 }
 
 // If root has put a file or directory, makes the archive's owner its owner, so
@@ -464,8 +492,7 @@ StoreResult DirectoryStore::Publish(
       }
     }
     if (is_there) {
-      return SyncOpen(directory.get()) ? StoreResult{}
-                                       : FromErrno(what, errno);
+      return SyncOpen(directory.get()) ? CheckPlace() : FromErrno(what, errno);
     }
     if (!has_links_ && (error == EINVAL || HasNoLinks(error))) {
       return StoreError(
@@ -493,6 +520,9 @@ StoreResult DirectoryStore::Publish(
 StoreResult DirectoryStore::Put(const PutRequest& request) {
   if (StoreResult begun = Begin(request.key); !begun.ok()) {
     return begun;
+  }
+  if (StoreResult checked = CheckPlace(); !checked.ok()) {
+    return checked;
   }
   const std::string what = Describe(request.key);
   Descriptor file = has_links_

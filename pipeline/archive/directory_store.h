@@ -8,6 +8,10 @@
 // process, or the directory's owner if root puts it, and the permissions of the
 // directory.
 //
+// A client keeps the directory open. A put fails with kMoved if the address
+// leads elsewhere before it begins or after it has stored the object. All other
+// calls use the open directory.
+//
 // An account with write permission for the directory can change everything in
 // it. It cannot redirect other processes to paths outside of the directory:
 // each name is opened relative to an open directory, and symbolic links are not

@@ -334,7 +334,7 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
   const std::string key = LogKeyText(object.key);
   const StoreResult put =
       PutBytes(store, key, object.bytes, options_.has_if_absent);
-  if (put.ok()) {
+  if (put.ok() || put.code == StoreCode::kMoved) {
     return put.status;
   }
   // This attempt or an earlier attempt may have stored the object although it

@@ -819,7 +819,7 @@ Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
                        UnixSeconds signed_at) const {
   const StoreResult put =
       PutBytes(store_, key, bytes, head_.has_if_absent, signed_at);
-  if (put.ok()) {
+  if (put.ok() || put.code == StoreCode::kMoved) {
     return put.status;
   }
   std::string there;

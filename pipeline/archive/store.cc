@@ -17,6 +17,7 @@ EndState EndStateOf(StoreCode code) {
     case StoreCode::kExists:
     case StoreCode::kUnsupported:
     case StoreCode::kCold:
+    case StoreCode::kMoved:
       return EndState::kRefused;
     case StoreCode::kOtherVersion:
       return EndState::kChangedSince;

@@ -60,6 +60,11 @@ enum class StoreCode : uint8_t {
   kUnsupported,
   // The object is in a storage class from which the store returns no bytes.
   kCold,
+  // The address no longer leads to the place that this client uses, or this is
+  // not known. The put may have stored the object in that place, so it does not
+  // count as stored, even if this client can read it. Only a put into a
+  // directory returns this.
+  kMoved,
   // The sink or the byte source of the caller failed. `status` is its error.
   kCaller,
   // Cancel() was called.
@@ -71,11 +76,12 @@ struct [[nodiscard]] StoreResult {
   StoreCode code = StoreCode::kOk;
   // OK exactly if `code` is kOk. The message names the request and the object,
   // and has the store's answer. The end state is kRefused for kAbsent, kExists,
-  // kUnsupported and kCold; kChangedSince for kOtherVersion; kDenied for
-  // kDenied and kSignatureRefused; kDeadPeer for kThrottled and kUnreachable,
-  // or kDeadline after the deadline of all calls; kCorrupt for kDamaged. For
-  // kNoSpace, kCancelled and kInternal, it has the same name. For kCaller,
-  // `status` is the caller's error.
+  // kUnsupported, kCold and kMoved; kChangedSince for kOtherVersion; kDenied
+  // for kDenied and kSignatureRefused; kDeadPeer for kThrottled and
+  // kUnreachable, or kDeadline after the deadline of all calls; kCorrupt for
+  // kDamaged. For kNoSpace, kCancelled and kInternal, it has the same name. For
+  // kCaller, `status` is the caller's error. For kMoved, if the address cannot
+  // be looked up, it is the end state of that failure.
   rocksdb::Status status;
 
   bool ok() const { return code == StoreCode::kOk; }

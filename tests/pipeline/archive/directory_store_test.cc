@@ -15,10 +15,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 #include "format/end_state.h"
 #include "pipeline/archive/init.h"
+#include "pipeline/archive/log_writer.h"
 #include "pipeline/archive/open_store.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
@@ -33,6 +36,8 @@ std::atomic<int> link_error{0};
 std::atomic<int> rename_error{0};
 // The errno that fstatat() returns, as for an inode that cannot be read.
 std::atomic<int> stat_error{0};
+// Runs once, after the next call of linkat() that works.
+std::function<void()> after_link;
 // Counts the calls of fstatat().
 std::atomic<uint64_t> looks{0};
 // The inode whose calls of fsync() are counted.
@@ -49,9 +54,11 @@ int Refuse(int error) {
 // These replace the C library's functions in this whole program.
 extern "C" int linkat(int from_dir, const char* from, int to_dir,
                       const char* to, int flags) noexcept {
-  return link_error != 0 ? Refuse(link_error)
-                         : static_cast<int>(syscall(SYS_linkat, from_dir, from,
-                                                    to_dir, to, flags));
+  if (link_error != 0) return Refuse(link_error);
+  const auto linked = static_cast<int>(
+      syscall(SYS_linkat, from_dir, from, to_dir, to, flags));
+  if (linked == 0 && after_link) std::exchange(after_link, nullptr)();
+  return linked;
 }
 extern "C" int renameat2(int from_dir, const char* from, int to_dir,
                          const char* to, unsigned int flags) noexcept {
@@ -345,6 +352,70 @@ TEST_CASE("The name of an object that another process put is synced",
           StoreCode::kExists);
   watched_inode = 0;
   CHECK(syncs > 0);
+}
+
+TEST_CASE("Nothing is put into a directory that its path no longer leads to",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  const fs::path away = fs::path(scratch.path()) / "away";
+  fs::create_directory(place);
+  const auto store = Open(place);
+  REQUIRE(PutBytes(store.get(), "a", "bytes", true).ok());
+  const auto put = [&store] {
+    return PutBytes(store.get(), "b", "bytes", true);
+  };
+  fs::rename(place, away);
+  const StoreResult missing = put();
+  CHECK(missing.code == StoreCode::kMoved);
+  CHECK(EndStateOf(missing.status) == EndState::kRefused);
+  fs::create_directory(place);
+  const StoreResult other = put();
+  CHECK(other.code == StoreCode::kMoved);
+  CHECK(EndStateOf(other.status) == EndState::kRefused);
+  CHECK(other.status.ToString().find("found another one") !=
+        std::string::npos);
+  CHECK_FALSE(fs::exists(place / "b"));
+  CHECK_FALSE(fs::exists(away / "b"));
+
+  fs::remove(place);
+  fs::create_directory_symlink(away, place);
+  CHECK(PutBytes(store.get(), "c", "bytes", true).ok());
+  fs::remove(place);
+  fs::rename(away, place);
+  stat_error = EACCES;
+  const StoreResult hidden = put();
+  stat_error = 0;
+  CHECK(hidden.code == StoreCode::kMoved);
+  CHECK(EndStateOf(hidden.status) == EndState::kDenied);
+  CHECK_FALSE(fs::exists(place / "b"));
+  CHECK(put().ok());
+}
+
+TEST_CASE("A segment does not count as put if the directory is moved meanwhile",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  const fs::path away = fs::path(scratch.path()) / "away";
+  fs::create_directory(place);
+  const auto store = Open(place);
+  constexpr uint64_t kNow = 1'000'000'000;
+  LogWriterOptions options;
+  options.has_if_absent = true;
+  options.now_micros = [] { return kNow; };
+  LogWriter log(SetId{1}, FollowPosition{"id", 5, 6, 6, {}, 9, 100, {}}, kNow,
+                kNow, options);
+  const std::string bytes = "bytes";
+  FollowEnd end;
+  end.last_sequence = 7;
+  REQUIRE_OK(log.Append({{9, 100, bytes}}, end, kNow));
+  after_link = [&] { fs::rename(place, away); };
+  REQUIRE(EndStateOf(log.Put(store.get())) == EndState::kRefused);
+  CHECK(log.state().segments == 0);
+  CHECK(log.state().unput_bytes == bytes.size());
+  fs::rename(away, place);
+  REQUIRE_OK(log.Put(store.get()));
+  CHECK(log.state().segments == 1);
 }
 
 // The store learns that there are no links when it names the first file.
