@@ -367,6 +367,9 @@ class LogRounds : public RoundTarget {
   // number of segments.
   [[nodiscard]] Status PutSegment(const std::shared_ptr<LogWriter>& log);
   [[nodiscard]] Status CheckSegments();
+  // Checks that a store has the archive with which this follower began. In
+  // another archive, the segments would continue no log and follow no set.
+  [[nodiscard]] Status CheckSameArchive(ObjectStore* store) const;
   [[nodiscard]] Status FindCandidates();
   // Pins a snapshot. `log` is the log that the snapshot may continue; null:
   // none.
@@ -574,6 +577,19 @@ Status LogRounds::CheckSegments() {
   return status;
 }
 
+Status LogRounds::CheckSameArchive(ObjectStore* store) const {
+  ArchiveHead found;
+  RETURN_IF_ERROR(Archive(store, nullptr, InitCommand(options_.store))
+                      .ReadHead(&found));
+  return found.archive_id == head_.archive_id
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          place_ + ": expected the archive with which this "
+                                   "follower began, found another one. A "
+                                   "follower that is started now pushes a set "
+                                   "into that one first");
+}
+
 Status LogRounds::PutSegment(const std::shared_ptr<LogWriter>& log) {
   RETURN_IF_ERROR(CheckSegments());
   return log->Put(store_.get());
@@ -645,6 +661,7 @@ Status LogRounds::Sync() {
   }
   std::unique_ptr<ObjectStore> last;
   Status status = open_(Clock::now() + kLastPut, &last);
+  if (status.ok()) status = CheckSameArchive(last.get());
   if (status.ok()) status = log->Put(last.get());
   const uint64_t left = log->state().unput_bytes;
   if (!status.ok() && left == 0) {

@@ -6,7 +6,8 @@
 //            requires the cut, the log ends and a new log begins. If the cut is
 //            only scheduled, the same log gets another set.
 //   Append() collects a segment; stores a full segment before it accepts more
-//   Sync()   stores the collected segment
+//   Sync()   stores the collected segment; after Cancel(), opens the store
+//            again, and stores nothing if it now has another archive
 //
 // After a start, the follower tries to continue at the end of a log in the
 // archive. This works if the source still has all bytes after that end.

@@ -1214,11 +1214,15 @@ TEST_CASE("A stopped follower that cannot store what it received ends with an "
   source.Write(5);
   REQUIRE(AwaitThat([&] { return received >= source.sequence(); }));
   fs::rename(archive, archive + ".away");
+  const bool is_replaced = GENERATE(false, true);
+  if (is_replaced) InitArchive(archive);
   const Status ended = follower.Stop();
   INFO(ended.ToString());
-  REQUIRE_FALSE(ended.ok());
+  REQUIRE(EndStateOf(ended) == EndState::kRefused);
   REQUIRE(MessageOf(ended).find("that it received are not in the archive") !=
           std::string::npos);
+  // Another archive does not get segments that follow no set.
+  REQUIRE_FALSE(fs::exists(fs::path(archive) / "wal"));
 }
 
 // tests/archive/run starts the server and passes its address.
