@@ -426,6 +426,12 @@ TEST_CASE("A push shows its progress and reports its duration and metrics",
   REQUIRE(text.find("sstferry_archive_last_check_timestamp_seconds{") !=
           std::string::npos);
   REQUIRE(text.find("sstferry_archive_push_bytes{") != std::string::npos);
+  // The push failed, the check before it did not.
+  const std::string run = "sstferry_archive_run_failed_timestamp_seconds{";
+  REQUIRE(text.find(run + "action=\"check\",archive=\"" + archive +
+                    "\"} 0\n") != std::string::npos);
+  REQUIRE(text.find(run + "action=\"push\",archive=\"" + archive +
+                    "\"} 1") != std::string::npos);
   REQUIRE(text.find("sstferry_archive_last_prune_timestamp_seconds{archive=\"" +
                     archive + "\"} 1") != std::string::npos);
   for (const char* const action : {"check", "prune"}) {

@@ -757,6 +757,7 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
           std::string::npos);
   WriteBytes(dir / "sstferry-a-archive.prom", archived.Text());
   const MetricLabels log = {{"target", "s3://b/a"}};
+  const MetricLabels replica = {{"target", dir / "replica"}};
   MetricSet followed;
   followed.Set(metric::kStandbyWritten, log, seconds - 5);
   followed.Set(metric::kLogPut, log, seconds - 20);
@@ -789,6 +790,30 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   REQUIRE(jobs[4].problem.empty());
   REQUIRE_FALSE(jobs[5].last_good_seconds.has_value());
   REQUIRE_FALSE(jobs[5].problem.empty());
+
+  // A job whose last run failed has a problem, although an earlier one
+  // succeeded.
+  MetricSet failed = archived;
+  failed.Set(metric::kArchiveRunFailed,
+             {{"archive", "s3://b/a"}, {"action", "push"}}, seconds - 50);
+  failed.Set(metric::kArchiveRunFailed,
+             {{"archive", "s3://b/a"}, {"action", "check"}}, 0);
+  WriteBytes(dir / "sstferry-a-archive.prom", failed.Text());
+  MetricSet pulled;
+  pulled.Set(metric::kReplicaFailuresInRow, replica, 1);
+  pulled.Set(metric::kReplicaLastEnd, replica, seconds + 1);
+  WriteBytes(dir / "sstferry-replica-refresh.prom", pulled.Text());
+  const std::vector<JobState> bad = ReadJobStates(host, now);
+  REQUIRE(bad[1].problem.starts_with("its last run failed at "));
+  REQUIRE(bad[1].last_good_seconds == static_cast<uint64_t>(now) - 100);
+  REQUIRE(bad[2].problem == "has never succeeded");
+  REQUIRE(bad[4].problem.starts_with("its last run failed at "));
+  REQUIRE(bad[4].last_good_seconds == jobs[4].last_good_seconds);
+  // A pull without the metrics of the job has succeeded since then.
+  pulled.Set(metric::kReplicaLastEnd, replica, seconds - 3600);
+  WriteBytes(dir / "sstferry-replica-refresh.prom", pulled.Text());
+  REQUIRE(ReadJobStates(host, now)[4].problem.empty());
+  WriteBytes(dir / "sstferry-a-archive.prom", archived.Text());
 
   const auto json = nlohmann::json::parse(JobStatesJson(host, jobs));
   REQUIRE(json["jobs"].size() == 6);

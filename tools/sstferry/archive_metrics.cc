@@ -81,6 +81,22 @@ void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
   set(metric::kArchivePushUploaded, report.uploaded_bytes);
 }
 
+// Records whether this run has failed. Drills have their own series: a drill
+// that succeeds says nothing about the last check, which may have read data.
+void SetFailed(const ArchiveOptions& options, const ArchiveReport& report,
+               MetricLabels labels, double now, MetricSet* metrics) {
+  const Status& status = report.status;
+  labels["action"] = options.drill_dir.empty()
+                         ? ArchiveActionName(options.action)
+                         : "drill";
+  // One of the pushes of push --all that has not run changes nothing.
+  const bool has_run = !status.ok() || options.action != ArchiveAction::kPush ||
+                       !report.sets.empty();
+  if (has_run && !options.dry_run) {
+    metrics->Set(metric::kArchiveRunFailed, labels, status.ok() ? 0 : now);
+  }
+}
+
 }  // namespace
 
 std::string ArchiveMetricsText(const ArchiveOptions& options,
@@ -90,6 +106,7 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
   const auto now = static_cast<double>(std::time(nullptr));
   MetricSet metrics(labels);
   metrics.Restore(before, "archive", labels.at("archive"));
+  SetFailed(options, report, labels, now, &metrics);
   if (options.action == ArchiveAction::kPush) {
     SetPushed(report, labels, now, &metrics);
     return metrics.Text();

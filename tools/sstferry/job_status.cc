@@ -12,6 +12,7 @@
 #include "sstferry/status.h"
 #include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/measured_pull.h"
 #include "tools/sstferry/metric_set.h"
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/progress.h"
@@ -33,6 +34,10 @@ constexpr double kMetricsLateSeconds = 60;
 std::string IsAhead(double at) {
   return "is dated " + Rfc3339(static_cast<uint64_t>(at)) +
          ", ahead of this machine's clock, so its age is unknown";
+}
+
+std::string FailedAt(double at) {
+  return "its last run failed at " + Rfc3339(static_cast<uint64_t>(at));
 }
 
 // Sets the state of a job from its metrics file or from its directory.
@@ -65,7 +70,7 @@ class Record {
         continue;
       }
       oldest = std::min(oldest.value_or(*at), *at);
-      const std::string one = ProblemOf(*at);
+      const std::string one = ProblemOfRuns(*at);
       if (!one.empty() && problem.empty()) {
         problem = archive + ": " + one;
       }
@@ -81,7 +86,7 @@ class Record {
     const std::optional<double> at = Get(last);
     if (at.has_value()) {
       SetGood(*at);
-      state_->problem = ProblemOf(*at);
+      state_->problem = ProblemOfRuns(*at);
     } else {
       state_->problem = WithoutRecord();
     }
@@ -159,6 +164,27 @@ class Record {
     return at <= 0                 ? "has never succeeded"
            : Since(at).has_value() ? ""
                                    : "its last success " + IsAhead(at);
+  }
+  // Returns the problem of a job of an archive whose last success was at the
+  // time `at`, or "" if it has none.
+  std::string ProblemOfRuns(double at) const {
+    MetricLabels labels = labels_;
+    labels["action"] = JobKindName(job_.kind);
+    const double failed = set_.Get(metric::kArchiveRunFailed, labels);
+    const std::string problem = ProblemOf(at);
+    return problem.empty() && failed > 0 ? FailedAt(failed) : problem;
+  }
+  // Returns the problem of a replica whose last pull by this job has failed,
+  // according to the job's metrics, or "". A pull without these metrics may
+  // have succeeded since then, at the time `good`.
+  std::string ProblemOfPulls(const std::string& replica,
+                             std::optional<uint64_t> good) {
+    Open("target", TargetLabel(replica));
+    const double end = Get(metric::kReplicaLastEnd).value_or(0);
+    return Get(metric::kReplicaFailuresInRow).value_or(0) > 0 &&
+                   end >= static_cast<double>(good.value_or(0))
+               ? FailedAt(end)
+               : "";
   }
   // Returns the problem of a job that has no metrics.
   std::string WithoutRecord() const {
@@ -264,8 +290,13 @@ void Record::SetDirectory(const std::string& directory) {
   }
   for (const ReplicaStatus& replica : report.replicas) {
     const JobState one = ReplicaState(replica.state);
-    const std::string problem =
+    std::string problem =
         replica.status.ok() ? one.problem : MessageOf(replica.status);
+    if (problem.empty()) {
+      problem = ProblemOfPulls(
+          directory + (replica.name.empty() ? "" : "/" + replica.name),
+          one.last_good_seconds);
+    }
     if (state_->problem.empty() && !problem.empty()) {
       state_->problem =
           (replica.name.empty() ? "" : replica.name + ": ") + problem;

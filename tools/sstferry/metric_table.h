@@ -326,6 +326,10 @@ inline const MetricSpec kArchivePushUploaded = {
 inline const MetricSpec kArchiveLastPrune = {
     "sstferry_archive_last_prune_timestamp_seconds", kGauge, "archive",
     "Time at which a prune by this machine last succeeded. 0: never.", true};
+inline const MetricSpec kArchiveRunFailed = {
+    "sstferry_archive_run_failed_timestamp_seconds", kGauge, "archive, action",
+    "Time at which the last push, check, drill or prune by this machine "
+    "failed. 0: the last one did not fail.", true};
 
 inline const MetricSpec kJobLastSuccess = {
     "sstferry_job_last_success_timestamp_seconds", kGauge, "database, kind",
