@@ -840,7 +840,21 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   WriteBytes(dir / "sstferry-a-follow.prom", deaf.Text());
   jobs = ReadJobStates(host, now);
   is(0, JobKind::kFollow, whole - 7200, 7205);
-  REQUIRE(jobs[0].problem.empty());
+  REQUIRE(jobs[0].problem.starts_with("lags by 2:00:05, expected at most 2:0"));
+  // A follower that cannot put its data has a problem after ten segments, but
+  // not before two minutes.
+  const auto waits = [&](const HostFile& of, double lag) {
+    MetricSet late = followed;
+    late.Set(metric::kLogUnput, log, seconds - lag);
+    WriteBytes(dir / "sstferry-a-follow.prom", late.Text());
+    return !ReadJobStates(of, now)[0].problem.empty();
+  };
+  std::string rare = text;
+  rare.replace(rare.find("follow = {}"), 11, "follow.segment = \"60s\"");
+  REQUIRE_FALSE(waits(host, 119));
+  REQUIRE(waits(host, 121));
+  REQUIRE_FALSE(waits(Host(rare), 599));
+  REQUIRE(waits(Host(rare), 601));
   // If the clock was set back, data may have been waiting since a time in the
   // future. This is a problem, and does not hide that the source is not heard.
   deaf.Set(metric::kLogUnput, log, seconds + 3600);

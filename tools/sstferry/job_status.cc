@@ -1,6 +1,7 @@
 #include "tools/sstferry/job_status.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -28,6 +29,10 @@ using rocksdb::Status;
 // Maximum age of the metrics file of a server or a follower that runs. It
 // writes the file every 15 seconds.
 constexpr double kMetricsLateSeconds = 60;
+// Limits of the lag of a follower into an archive: this many segments, but at
+// least this time.
+constexpr double kMaxLagSegments = 10;
+constexpr double kMinLagLimitSeconds = 120;
 
 // Returns the end of a sentence about a time far in the future. A clock was
 // wrong, so the age of the time is unknown.
@@ -112,8 +117,9 @@ class Record {
   // Sets the state of a follower into an archive. Its lag is the larger of two
   // times, as far as they are known: the time for which data has been waiting
   // to be put into the archive, and the age of the newest data that the
-  // follower has received.
-  void SetLog() {
+  // follower has received. A lag above the limit is a problem. `segment` is the
+  // time after which the follower stores a segment, in seconds.
+  void SetLog(double segment) {
     const bool runs = SetRunning(metric::kStandbyWritten);
     const std::optional<double> put = Get(metric::kLogPut);
     if (!state_->last_good_seconds.has_value()) {
@@ -137,6 +143,14 @@ class Record {
       const double written = *Get(metric::kStandbyWritten);
       state_->lag_seconds =
           std::max(state_->lag_seconds.value_or(0), *lag + now_ - written);
+    }
+    const double limit = std::max(kMinLagLimitSeconds,
+                                  kMaxLagSegments * segment);
+    if (state_->problem.empty() && state_->lag_seconds.value_or(0) > limit) {
+      state_->problem = "lags by " + FormatClock(*state_->lag_seconds) +
+                        ", expected at most " + FormatClock(limit) +
+                        ": it cannot read its source, or cannot put data into "
+                        "the archive; see its log";
     }
   }
 
@@ -341,7 +355,8 @@ JobState StateOf(const HostJob& job, std::time_t now) {
   } else if (job.kind == JobKind::kFollow && !job.words[2].starts_with("/") &&
              ParseFollow(words, &follow).ok()) {
     record.Open("target", follow.options.store.where.ToString());
-    record.SetLog();
+    record.SetLog(
+        std::chrono::duration<double>(follow.options.segment).count());
   } else if (job.words.size() > 2) {
     record.SetDirectory(job.words[2]);
   }
