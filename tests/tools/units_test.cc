@@ -631,12 +631,17 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
       "enable --now sstferry.target\nstart sstferry.target\n";
   REQUIRE(calls(head + "\"5s\"\npush.when = \"02:00\"\n", 0) == begin + end);
   // Stops only the push timer: its service may be running and ends by itself.
+  // Stops before daemon-reload, after which the timer would have failed.
+  const std::string forget =
+      "reset-failed sstferry-a-push.timer sstferry-a-push.service\n";
+  const std::string changed =
+      begin + "try-restart sstferry-a-follow.service\n" + end;
   REQUIRE(calls(head + "\"6s\"\n", 0) ==
-          begin + "stop sstferry-a-push.timer\n"
-                  "try-restart sstferry-a-follow.service\n" + end);
+          "stop sstferry-a-push.timer\n" + forget + changed);
   REQUIRE(calls("[[database]]\npath = \"/data/a\"\narchive = \"s3://b\"\n"
                 "push.when = \"02:00\"\n", 0) ==
-          begin + "stop sstferry-a-follow.service\n" + end);
+          "stop sstferry-a-follow.service\n"
+          "reset-failed sstferry-a-follow.service\n" + begin + end);
   // systemd starts a target even if its units do not start.
   for (const char* const unit :
        {"sstferry-a-follow.service", "sstferry-a-push.timer"}) {
@@ -649,12 +654,13 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   // A wrong host file makes no call.
   REQUIRE(calls("[[database]]\n", 2).empty());
   WriteBytes(dir / "fail", "");
-  REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
+  REQUIRE(calls(head + "\"5s\"\n", 1) ==
+          "stop sstferry-a-push.timer\n"
+          "is-active --quiet sstferry-a-push.timer\n" + forget + begin);
   // The next run also does what a run left that failed, or had no --start.
   std::filesystem::remove(dir / "fail");
   REQUIRE(calls(head + "\"5s\"\n", 0) ==
-          begin + "stop sstferry-a-push.timer\n"
-                  "try-restart sstferry-a-follow.service\n" + end);
+          "stop sstferry-a-push.timer\n" + forget + changed);
   REQUIRE(calls(head + "\"5s\"\n", 0) == begin + end);
   REQUIRE(run(head + "\"6s\"\n", {}, 0).empty());
   REQUIRE(run(head + "\"6s\"\n", {"--check"}, 0).empty());
@@ -667,9 +673,28 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   // A unit that systemd does not know cannot be stopped, and need not be.
   WriteBytes(dir / "unloaded", "");
   REQUIRE(calls(push, 0) ==
-          begin + "stop sstferry-a-follow.service\n"
-                  "is-active --quiet sstferry-a-follow.service\n" + end);
+          "stop sstferry-a-follow.service\n"
+          "is-active --quiet sstferry-a-follow.service\n"
+          "reset-failed sstferry-a-follow.service\n" + begin + end);
   REQUIRE(calls(push, 0) == begin + end);
+
+  // The metrics of a removed job go, also if an earlier run had no --start, but
+  // not a file that another job still writes.
+  const std::string metrics = "metrics-dir = \"" + dir.path() + "\"\n";
+  const std::string follow = dir / "sstferry-a-follow.prom";
+  const std::string archive = dir / "sstferry-a-archive.prom";
+  REQUIRE_FALSE(
+      calls(metrics + push + "check.when = \"04:30\"\nfollow = {}\n", 0)
+          .empty());
+  WriteBytes(follow, "");
+  WriteBytes(archive, "");
+  REQUIRE(run(metrics + push, {}, 0).empty());
+  REQUIRE(std::filesystem::exists(follow));
+  REQUIRE_FALSE(calls(metrics + push, 0).empty());
+  REQUIRE_FALSE(std::filesystem::exists(follow));
+  REQUIRE(std::filesystem::exists(archive));
+  REQUIRE_FALSE(calls(metrics + head + "\"5s\"\n", 0).empty());
+  REQUIRE_FALSE(std::filesystem::exists(archive));
 }
 
 TEST_CASE("Calendar times convert to cron if possible, other text is refused",

@@ -40,8 +40,9 @@ constexpr const char* kChanged = "changed";
 constexpr const char* kSame = "unchanged";
 constexpr const char* kRemoved = "removed";
 // A file in the directory of units. It lists units whose files have changed but
-// which systemd has not stopped or restarted yet. After a header line, each
-// line has the name of a unit.
+// which systemd has not stopped or restarted yet, and metrics files of removed
+// jobs. After a header line, each line has the name of a unit or the path of a
+// metrics file.
 constexpr char kPendingName[] = ".sstferry-units.pending";
 constexpr char kPendingHeader[] =
     "# Units that sstferry units --start stops or restarts.\n";
@@ -188,10 +189,50 @@ Status CheckStillThere(const HostFile& host,
   return Status::OK();
 }
 
+// Returns the metrics file in metrics-dir that the job of the service `name`
+// writes. `text` is the text of the service. Returns "" if the job writes none
+// there.
+std::string MetricsFileOf(const std::string& name, const std::string& text) {
+  const std::string begin = " --metrics-file=/";
+  const size_t at = text.find(begin);
+  if (at == std::string::npos || !name.ends_with(".service")) {
+    return "";
+  }
+  const size_t path = at + begin.size() - 1;
+  const std::string file =
+      text.substr(path, text.find_first_of(" \n", path) - path);
+  const std::string unit = name.substr(0, name.rfind('.'));
+  return file.ends_with("/" + unit + ".prom") ||
+                 file.ends_with("/" + unit.substr(0, unit.rfind('-')) +
+                                "-archive.prom")
+             ? file
+             : "";
+}
+
+// Removes the metrics files in `pending` that no job in `changes` writes. An
+// alert about the age of a removed database would otherwise fire.
+void RemoveMetrics(const std::vector<ChangedFile>& changes,
+                   const std::set<std::string>& pending, Console* console) {
+  for (const std::string& path : pending) {
+    const bool is_written =
+        std::any_of(changes.begin(), changes.end(),
+                    [&path](const ChangedFile& file) {
+                      return file.change != kRemoved &&
+                             HasPath(file.text, path);
+                    });
+    if (path.starts_with("/") && !is_written && unlink(path.c_str()) != 0 &&
+        errno != ENOENT) {
+      console->Log(LogLevel::kWarning, "cannot remove " + path + ": " +
+                                           std::strerror(errno));
+    }
+  }
+}
+
 // Adds to *pending the units that systemd must stop or restart: units that
 // `changes` removes or changes, and units in the file kPendingName. Earlier
 // runs have recorded the latter, but did not stop or restart them, for example
-// because they ran without --start.
+// because they ran without --start. Also adds the metrics files of removed
+// jobs.
 //
 // Writes all of these units into kPendingName before a unit's file changes. If
 // this run is killed, the next run finds there which units systemd still runs
@@ -213,7 +254,9 @@ Status NotePending(const std::string& path,
   }
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("sstferry")) pending->insert(line);
+    if (line.starts_with("sstferry") || line.starts_with("/")) {
+      pending->insert(line);
+    }
   }
   const size_t left = pending->size();
   for (const ChangedFile& file : changes) {
@@ -224,6 +267,10 @@ Status NotePending(const std::string& path,
         (file.change == kRemoved &&
          (forever || file.name.ends_with(".timer")))) {
       pending->insert(file.name);
+    }
+    const std::string metrics = MetricsFileOf(file.name, file.before);
+    if (file.change == kRemoved && !metrics.empty()) {
+      pending->insert(metrics);
     }
   }
   if (pending->size() == left) {
@@ -255,11 +302,13 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
 }
 
 // Makes systemd apply the changes. Stops the units in `pending` whose files
-// were removed, and restarts the others. Returns an error if a server, a
-// follower or a timer is not active at the end.
+// were removed, and restarts the others. Removes the metrics files in
+// `pending`. Returns an error if a server, a follower or a timer is not active
+// at the end.
 Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
              const std::set<std::string>& pending, Console* console) {
   std::string stop;
+  std::string forget;
   std::string restart;
   std::string active;
   for (const ChangedFile& file : changes) {
@@ -270,19 +319,31 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
     }
   }
   for (const std::string& name : pending) {
+    if (name.starts_with("/")) {
+      continue;  // a metrics file
+    }
     std::error_code error;
     const bool is_unit = std::filesystem::is_regular_file(
         std::filesystem::symlink_status(path + "/" + name, error));
     (is_unit ? restart : stop) += " " + ShellWord(name);
+    if (!is_unit) {
+      forget += " " + ShellWord(name);
+      if (name.ends_with(".timer")) {
+        forget += " " + ShellWord(name.substr(0, name.rfind('.')) + ".service");
+      }
+    }
   }
-  // `stop` may fail for a unit that systemd has not loaded. `start` follows
-  // `enable --now`, because only `start` starts new units of a target that is
-  // already active.
+  // Stops before daemon-reload, which would make an active timer without a file
+  // a failed unit. `stop` and `reset-failed` may fail for a unit that systemd
+  // has not loaded. `start` follows `enable --now`, because only `start` starts
+  // new units of a target that is already active.
   const std::string script =
-      "systemctl daemon-reload" +
       (stop.empty() ? ""
-                    : " && { systemctl stop" + stop +
-                          " || ! systemctl is-active --quiet" + stop + "; }") +
+                    : "{ systemctl stop" + stop +
+                          " || ! systemctl is-active --quiet" + stop +
+                          "; } && { systemctl reset-failed" + forget +
+                          " 2>/dev/null || :; } && ") +
+      "systemctl daemon-reload" +
       (restart.empty() ? "" : " && systemctl try-restart" + restart) +
       " && systemctl enable --now sstferry.target"
       " && systemctl start sstferry.target"
@@ -302,6 +363,7 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
                       "systemctl failed, or a unit did not start; the message "
                       "is above");
   }
+  RemoveMetrics(changes, pending, console);
   const std::string done = path + "/" + kPendingName;
   return unlink(done.c_str()) == 0 || errno == ENOENT
              ? Status::OK()
