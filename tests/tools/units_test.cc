@@ -592,6 +592,43 @@ TEST_CASE("units writes and removes only its own files", "[tools][units]") {
           std::string::npos);
 }
 
+TEST_CASE("units --check warns of what the jobs need and is missing",
+          "[tools][units]") {
+  const ScratchDir dir;
+  namespace fs = std::filesystem;
+  fs::create_directory(dir / "units");
+  WriteBytes(dir / "host.toml",
+             "metrics-dir = \"" + (dir / "metrics") +
+                 "\"\n[[database]]\npath = \"" + (dir / "app/orders") +
+                 "\"\narchive = \"" + (dir / "archive") +
+                 "\"\nfollow = {}\ncheck.when = \"04:30\"\n"
+                 "[[database]]\npath = \"" + (dir / "replicas/users") +
+                 "\"\nsource = \"sst://h/users\"\nrefresh.when = "
+                 "\"03:00\"\n");
+  const auto check = [&] {
+    Process units(Sstferry({"units", "--config", dir / "host.toml",
+                            "--directory", dir / "units", "--check"}));
+    REQUIRE(units.Wait() == 0);
+    return units.err();
+  };
+  std::string said = check();
+  INFO(said);
+  for (const std::string& missing :
+       {"follow: expected " + (dir / "metrics") + ", found nothing",
+        "follow: expected " + (dir / "app") + ", found nothing",
+        "follow: expected an archive in " + (dir / "archive") + ", found none",
+        "refresh: expected " + (dir / "replicas") + ", found nothing"}) {
+    INFO(missing);
+    REQUIRE(said.find(missing) != std::string::npos);
+  }
+  for (const char* const name : {"metrics", "app", "archive", "replicas"}) {
+    fs::create_directory(dir / name);
+  }
+  OutputOf({"archive", "init", dir / "archive"});
+  said = check();
+  REQUIRE(said.find("expected") == std::string::npos);
+}
+
 TEST_CASE("units --start stops removed units and restarts changed ones",
           "[tools][units]") {
   const ScratchDir dir;

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/archive.h"
 #include "format/end_state.h"
 #include "format/printable.h"
 #include "format/quantity.h"
@@ -469,6 +470,62 @@ Status OwnProgram(std::string* path) {
                           "replaced: " + *path);
 }
 
+// Returns true if it is known that `path` does not exist. Returns false if this
+// account may not look.
+bool IsAbsent(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) != 0 &&
+         (errno == ENOENT || errno == ENOTDIR);
+}
+
+// Returns the directory that must be an archive before the job can run, or ""
+// if the job needs none. push --all makes its archives.
+std::string NeededArchive(const HostJob& job) {
+  // Parsing cannot fail, because ReadHostFile() has checked the command lines.
+  const std::vector<std::string> words(job.words.begin() + 1, job.words.end());
+  ArchiveArguments archive;
+  FollowArguments follow;
+  if (job.words[0] == "archive" && ParseArchive(words, &archive).ok()) {
+    return archive.all ? "" : archive.options.store.where.directory;
+  }
+  if (job.kind == JobKind::kFollow && !job.words[2].starts_with("/") &&
+      ParseFollow(words, &follow).ok()) {
+    return follow.options.store.where.directory;
+  }
+  return "";
+}
+
+// Logs a warning for each thing that the jobs need and that does not exist:
+// archives, files, and the parents of what the jobs make, such as metrics-dir.
+void WarnOfMissing(const HostFile& host, Console* console) {
+  std::set<std::string> seen;
+  for (const HostJob& job : host.jobs) {
+    std::vector<std::string> needed;
+    for (const JobPath& path : job.paths) {
+      needed.push_back(
+          path.is_written
+              ? std::filesystem::path(path.path).parent_path().string()
+              : path.path);
+    }
+    if (!job.environment_file.empty()) {
+      needed.push_back(job.environment_file);
+    }
+    for (const std::string& path : needed) {
+      if (IsAbsent(path) && seen.insert(path).second) {
+        console->Log(LogLevel::kWarning,
+                     job.unit + ": expected " + path + ", found nothing");
+      }
+    }
+    const std::string archive = NeededArchive(job);
+    if (!archive.empty() && IsAbsent(archive + "/" + kArchiveHeadKey) &&
+        seen.insert(archive + "/").second) {
+      console->Log(LogLevel::kWarning,
+                   job.unit + ": expected an archive in " + archive +
+                       ", found none; sstferry archive init makes one");
+    }
+  }
+}
+
 Status Run(const UnitsArguments& units, Console* console,
            std::vector<ChangedFile>* changes) {
   HostFile host;
@@ -483,6 +540,9 @@ Status Run(const UnitsArguments& units, Console* console,
   RETURN_IF_ERROR(
       FindChanges(units.directory, OwnHeader(host), files, changes));
   RETURN_IF_ERROR(CheckStillThere(host, *changes));
+  if ((units.check || units.start) && !units.kubernetes) {
+    WarnOfMissing(host, console);
+  }
   if (units.check) {
     return Status::OK();
   }
