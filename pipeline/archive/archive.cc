@@ -314,10 +314,14 @@ Status Archive::ReadSet(const FoundSet& found,
     set->reset();
     return read;
   }
-  return key_ == nullptr
-             ? Status::OK()
-             : WithContext(key_->Unseal(&set->value()), EndState::kCorrupt,
-                           store_->Describe(key));
+  const Status unsealed =
+      key_ == nullptr ? Status::OK()
+                      : WithContext(key_->Unseal(&set->value()),
+                                    EndState::kCorrupt, store_->Describe(key));
+  if (EndStateOf(unsealed) == EndState::kCorrupt) {
+    set->reset();
+  }
+  return unsealed;
 }
 
 Status Archive::CheckReadable(const ArchiveSet& set) const {

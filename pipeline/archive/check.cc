@@ -53,8 +53,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
-    // Reads the record without the key first. With the key, an unsealed set or
-    // a set with another key would look damaged.
+    // Reads the record without the key first, to tell an unsealed set from a
+    // set with another key.
     Status status = Archive(archive.store()).ReadSet(set, &read.record);
     const SealKey* const key = archive.key();
     std::optional<SetState> other;

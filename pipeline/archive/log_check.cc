@@ -121,7 +121,7 @@ Status CheckLog(const Archive& archive,
         problems.insert(archive.store()->place() + ": " + path.why);
       }
       // If the record cannot be read, the check of the sets reports it.
-      if (set.has_value()) {
+      if (read.ok() && set.has_value()) {
         checked = CheckPath(archive, *set, path, reads, cancelled, &proved);
       }
       if (IsDamage(checked)) {
@@ -150,7 +150,7 @@ Status CheckLog(const Archive& archive,
     }
     // No set is sealed with the archive's key, and neither is this log. It is
     // not damaged.
-    const bool is_foreign = log.sets.empty() && !lineage.problem.empty() &&
+    const bool is_foreign = !log.has_own_set && !lineage.problem.empty() &&
                             !lineage.is_damaged;
     for (const auto& [number, key] : lineage.segments) {
       ++summary->segments;

@@ -272,6 +272,7 @@ Status ReadLog(const Archive& archive, ArchiveLog* log,
   // Reads the sets before it lists the segments. So the listing contains every
   // segment that was put before one of these sets was committed.
   std::vector<LoggedSet> sets;
+  bool has_own_set = false;
   RepairedSets repaired;
   std::vector<FoundSet> found;
   RETURN_IF_ERROR(archive.ListSets(&found));
@@ -285,6 +286,7 @@ Status ReadLog(const Archive& archive, ArchiveLog* log,
         EndStateOf(status) != EndState::kCorrupt) {
       return status;
     }
+    has_own_set |= status.ok() && set.has_value();
     if (status.ok() && set.has_value() && set->log.segment != 0) {
       sets.push_back({set->name, set->sequence, set->log});
       repaired.Add(set->name, set->repairs);
@@ -295,6 +297,7 @@ Status ReadLog(const Archive& archive, ArchiveLog* log,
   });
   RETURN_IF_ERROR(ListLog(archive, log));
   log->sets = std::move(sets);
+  log->has_own_set = has_own_set;
   std::stable_sort(log->sets.begin(), log->sets.end(),
                    [](const LoggedSet& a, const LoggedSet& b) {
                      return a.log.moment_micros < b.log.moment_micros;

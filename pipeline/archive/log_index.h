@@ -82,6 +82,9 @@ struct ArchiveLog {
   };
 
   std::vector<LoggedSet> sets;  // in the order of log.moment_micros
+  // True if the record of a committed set could be read, with or without a log,
+  // and with the archive's key if it has one.
+  bool has_own_set = false;
   std::map<SetId, Lineage> lineages;
   uint64_t bytes = 0;    // total size of all segments
   uint64_t foreign = 0;  // number of objects that are no segments

@@ -20,9 +20,9 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
-  // A source that was restored from an older copy may have less than the
-  // standby, which still follows it: Standby::KeepUnproven() keeps what it
-  // lost. StandbyTarget refuses a source that is another database.
+  // A source that was restored with its id from an older copy may have less
+  // than the standby, which still follows it: Standby::KeepUnproven() keeps what
+  // it lost. StandbyTarget refuses a source that is another database.
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();

@@ -264,11 +264,15 @@ bool IsRelative(const PullOptions& options,
   return !options.target_dir.starts_with('/') ||
          std::none_of(arguments.begin(), arguments.end(),
                       [&local](const std::string& word) {
-                        return word.starts_with(local);
+                        // The address of an archive may end with @SET.
+                        return word.starts_with(local) &&
+                               (local.empty() || word.size() == local.size() ||
+                                word[local.size()] == '@');
                       });
 }
 
-// Returns the complete command line, which works in any working directory.
+// Returns the complete command line. It begins with cd if SOURCE or TARGET_DIR
+// is relative.
 // Quotes words that need quotes, which may not be the quotes that the operator
 // typed.
 std::string CommandLine(const std::string& command,
