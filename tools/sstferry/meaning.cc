@@ -260,8 +260,14 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
   const Status status = ParseSourceAddress(address, out);
   if (status.ok() && out->is_directory()) {
     // Records and offered commands contain the address, and are read in other
-    // working directories.
-    out->directory = AbsolutePath(out->directory);
+    // working directories. Keeps "db1:users" if no directory has this name:
+    // the error of the source tells how to name another machine.
+    const std::string& text = out->directory;
+    std::error_code error;
+    if (text.find('/') <= text.find(':') ||
+        std::filesystem::exists(text, error)) {
+      out->directory = AbsolutePath(text);
+    }
   }
   if (status.ok() && name_needed && !out->is_directory() &&
       !out->is_archive() && out->name.empty()) {
