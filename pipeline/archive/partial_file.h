@@ -147,7 +147,7 @@ class PartialTable : public PartialFile {
   std::vector<KeySpan> deletions_;
   ByteSpan first_block_;
   // The last separator of the index. The separator may be above largest_. It
-  // may be below largest_ if range deletions end behind all data blocks.
+  // may be below largest_ if range deletions end after all data blocks.
   // nullopt: no data blocks.
   std::optional<std::string> last_separator_;
 };

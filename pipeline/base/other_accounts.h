@@ -18,9 +18,9 @@ namespace sstferry {
 std::string AccountName(uid_t uid);
 
 // Returns a description of the accounts, other than the owner and root, that
-// may write to the file or directory at `path`. Returns "" if there are none.
-// `info` is the state of the file or directory. Root's group does not count,
-// unless there is an access control list. With such a list, the group's
+// may write to the file or directory at `path`. Returns "" if no other account
+// may. `info` is the state of the file or directory. Root's group does not
+// count, unless there is an access control list. With such a list, the group's
 // permissions in the mode are the most that an account in the list can have.
 std::string OtherWriters(const struct stat& info, const std::string& path);
 

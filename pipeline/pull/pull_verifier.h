@@ -36,7 +36,7 @@ class PullVerifier {
 
   // Compares all parts with the source's over all lanes, except the parts of
   // linked files that Compare() found equal. Sets *difference to a description
-  // of the first difference, or to OK if there is none. For a clone, the
+  // of the first difference, or to OK if all parts are equal. For a clone, the
   // comparison ends at the first difference.
   //   kCorrupt  parts differ, or the bytes of a side are wrong; no later run
   //             may resume this pull

@@ -221,8 +221,8 @@ Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
              : Status::OK();
 }
 
-// Returns the absolute form of a relative path. Keeps "..", which behind a
-// symbolic link does not lead back to the directory that has the link.
+// Returns the absolute form of a relative path. Keeps "..": after a symbolic
+// link, ".." does not lead back to the directory that has the link.
 std::string AbsolutePath(const std::string& text) {
   std::error_code error;
   const std::filesystem::path full = std::filesystem::absolute(text, error);

@@ -467,7 +467,7 @@ TEST_CASE("RocksDB reads no unfetched blocks after deletions of two WAL tables",
 // A seek reads a block of each table of level 0. In each other level, it reads
 // a block of the first table that does not end before the key, even if this
 // table begins after the interval.
-TEST_CASE("RocksDB does not read unfetched blocks behind a gap in a level",
+TEST_CASE("RocksDB does not read unfetched blocks after a gap in a level",
           "[archive][range]") {
   const int level = GENERATE(0, 4);
   World world;

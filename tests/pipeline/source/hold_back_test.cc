@@ -148,7 +148,7 @@ TEST_CASE("A rest ends when the observer stops, and with the transfer",
   close ? application.hold_back.Close() : application.hold_back.EndRest();
   passed.get();
   if (close) {
-    // If the rest went on, each call of Pass() would sleep for a second.
+    // If Close() did not end the rest, each Pass() would sleep for a second.
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < 60; ++i) {
       HoldBack::Worker(&application.hold_back, nullptr).Pass();
